@@ -109,7 +109,9 @@ def test_the_papers_numbers_are_shown_for_its_models_alone(inputs):
 
 
 def test_peak_and_onset_of_the_probes():
-    rows = tables.probe(joined(probe_tables(), "model", "format"), SOURCES).set_index(["model", "format", "operator"])
+    rows = tables.probe(joined(probe_tables(), "model", "format"), SOURCES).set_index(
+        ["model", "format", "operator"]
+    )
     row = rows.loc[("big", "symbolic", "all")]
     assert (row["peak accuracy"], row["peak layer"], row["onset layer"]) == (0.8, 3, 2)
     assert (row["prompts"], row["unique answers"], row["majority"]) == (100, 57, 0.1)

@@ -67,6 +67,6 @@ def gpu_here() -> bool:
 
 
 model_job = partial(
-    job_sizes.model_job, config["models"], SITE, gpu_here, on_cluster, partial(cpu_costs.expected_seconds, config)
+    job_sizes.model_job, config["models"], SITE, gpu_here, on_cluster, partial(job_costs.expected_seconds, config)
 )
-table_job = partial(job_sizes.table_job, SITE, on_cluster, partial(cpu_costs.cpu_seconds, config))
+table_job = partial(job_sizes.table_job, SITE, on_cluster)

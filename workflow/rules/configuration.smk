@@ -11,7 +11,6 @@ sys.path[:0] = [str(source) for source in [ROOT / "src"] if source.exists()]
 from form_invariance.errors import UserError
 from form_invariance.workflow import (
     config_check,
-    cpu_costs,
     file_digests,
     job_costs,
     job_server,

@@ -52,7 +52,7 @@ rule heuristics:
         template=lambda wildcards: config_check.template_of(config, wildcards.format, wildcards.operator),
         settings=settings("seed", max_operand="heuristic_max_operand", threshold="heuristic_threshold"),
     resources:
-        **model_job("heuristics", extra_mb=2000),
+        **model_job("heuristics", extra_mb=2000, minutes=60),
     shell:
         "python -m form_invariance heuristics label {params.model:q} --model-files {input.model_files:q}"
         " --null {input.null:q} --neurons {input.neurons:q} --format {wildcards.format:q} {params.grid:q}"
@@ -74,6 +74,6 @@ rule heuristic_null:
         grid=lambda wildcards: GRIDS[wildcards.operator],
         settings=settings("seed", max_operand="heuristic_max_operand"),
     resources:
-        **table_job("heuristic_null", mem_mb=2000),
+        **table_job(mem_mb=2000, minutes=60),
     shell:
         "python -m form_invariance heuristic-null {params.grid:q} {params.settings:q} --output {output:q} 2> {log:q}"

@@ -27,7 +27,7 @@ rule overlap:
         code=source_digest("overlap"),
         settings=settings("k", "bootstrap", "membership", "seed"),
     resources:
-        **table_job("overlap", mem_mb=4000),
+        **table_job(mem_mb=4000, minutes=60),
     shell:
         "python -m form_invariance overlap --effects {input.effects:q} {params.settings:q}"
         " --output {output.table:q} --reliability-output {output.reliability:q} 2> {log:q}"
@@ -55,7 +55,7 @@ rule operator_overlap:
         code=source_digest("operator-overlap"),
         settings=settings("k", "bootstrap", "membership", "seed"),
     resources:
-        **table_job("operator_overlap", mem_mb=4000),
+        **table_job(mem_mb=4000, minutes=60),
     shell:
         "python -m form_invariance operator-overlap --effects {input.effects:q}"
         " --variant-effects {input.variants:q} --datasets {input.datasets:q} --corrupt-tables {input.corrupt:q} {params.settings:q}"

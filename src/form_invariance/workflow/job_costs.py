@@ -15,7 +15,7 @@ from form_invariance.experiment.neuron_sets import CONTROLS, MATCHED
 from form_invariance.problems.configured import copies
 from form_invariance.workflow import machine
 from form_invariance.workflow.config_check import template_of
-from form_invariance.workflow.job_sizes import known_sizes, parameters
+from form_invariance.workflow.job_sizes import kind, known_sizes, parameters
 
 RATES = {"float32": 40e12, "tf32": 200e12, "bfloat16": 400e12}
 """Assumed floating-point operations per second of a GPU: about half of an H200's peak."""
@@ -285,6 +285,13 @@ def reading_seconds(model: Mapping[str, Any], rule: str = "") -> float:
     weights = parameters(model["source"], model.get("revision")) * BYTES[model.get("dtype", "float32")]
     first, next_ones = STARTING + weights / READING, FORKING + weights / CACHED
     return (first + (GROUPED - 1) * next_ones) / GROUPED if rule in GROUPED_RULES else first
+
+
+def expected_seconds(config: Mapping[str, Any], rule: str, wildcards: Mapping[str, str]) -> float:
+    """Assumed seconds of a job that runs a model on a cluster: on a GPU, unless the configuration says the CPU."""
+    model = config["models"][wildcards["model"]]
+    work = operations(rule, config, wildcards["model"], wildcards) if rule in OPERATIONS else 0
+    return work / rate_of(model, kind(model) == "gpu") + reading_seconds(model, rule)
 
 
 def gpu_gigabytes(model: Mapping[str, Any], config: Mapping[str, Any]) -> float:

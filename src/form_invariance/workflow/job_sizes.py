@@ -87,14 +87,6 @@ def proof_mb(model: Mapping[str, Any], attempt: int) -> int:
     return memory_mb(n // 2 if model.get("dtype") == "bfloat16" else n, False, attempt)
 
 
-def time_limit(seconds: float, attempt: int, minutes: int = _LEAST_MINUTES) -> int:
-    """Time limit in minutes of a job that is expected to take some seconds; it grows with every attempt.
-
-    The margin is for a GPU that is slower than the assumed one (an A100 computes a third of it in float32).
-    """
-    return math.ceil(minutes + _MARGIN * seconds / 60) * attempt
-
-
 def kind(model: Mapping[str, Any]) -> str:
     """Which jobs run a model: gpu, unless the configuration puts the model on a CPU."""
     return "cpu" if model.get("device") == "cpu" else "gpu"
@@ -124,6 +116,7 @@ def model_job(
     rule: str,
     *,
     extra_mb: int = 0,
+    minutes: int = _LEAST_MINUTES,
 ) -> dict[str, Callable[..., Any]]:
     """Resources of a rule whose jobs run a model, by the model's size, the expected time and the attempt.
 
@@ -133,6 +126,8 @@ def model_job(
         on_cluster: as in `table_job`.
         seconds: that a rule's job is expected to take, by its wildcards.
         extra_mb: memory beyond the model's.
+        minutes: beyond three times the expected seconds. A GPU may be slower than the assumed one (an A100 has a
+            third of its rate in float32).
     """
 
     def size(wildcards: Any) -> int:
@@ -143,13 +138,16 @@ def model_job(
         on_gpu = gpus(models[wildcards.model], site, gpu_here()) != 0
         return extra_mb * attempt + memory_mb(size(wildcards), on_gpu, attempt)
 
+    def runtime(wildcards: Any, attempt: int) -> int:
+        return math.ceil(minutes + _MARGIN * seconds(rule, dict(wildcards.items())) / 60) * attempt
+
     def of_site(key: str) -> Callable[..., Any]:
         return lambda wildcards: site[kind(models[wildcards.model])].get(key)
 
     return {
         "gpu": lambda wildcards: gpus(models[wildcards.model], site, gpu_here()),
         "mem_mb": mem_mb,
-        "runtime": lambda wildcards, attempt: time_limit(seconds(rule, dict(wildcards.items())), attempt),
+        "runtime": runtime,
         "turn": lambda wildcards: 1 if on_cluster() else None,
         **{key: of_site(key) for key in {**site["cpu"], **site["gpu"]}},
     }
@@ -158,8 +156,6 @@ def model_job(
 def table_job(
     site: Mapping[str, Mapping[str, Any]],
     on_cluster: Callable[[], bool],
-    seconds: Callable[[str, Mapping[str, str]], float],
-    rule: str = "",
     *,
     mem_mb: int,
     minutes: int = _LEAST_MINUTES,
@@ -171,13 +167,10 @@ def table_job(
 
     Args:
         on_cluster: whether the jobs are a cluster's.
-        seconds: that a rule's job is expected to take, by its wildcards.
-        rule: where its time grows with the configuration (`cpu_costs`).
-        minutes: of the job with the smallest work.
     """
     return {
         "mem_mb": lambda wildcards, attempt: mem_mb * attempt,
-        "runtime": lambda wildcards, attempt: time_limit(seconds(rule, dict(wildcards.items())), attempt, minutes),
+        "runtime": lambda wildcards, attempt: minutes * attempt,
         "turn": lambda wildcards: 1 if on_cluster() else None,
         **site["cpu"],
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from form_invariance.workflow import cpu_costs, job_costs, machine
+from form_invariance.workflow import job_costs, machine
 
 EVERY_MODEL = "all models"
 NOT_THERE = "not there yet"
@@ -140,12 +140,7 @@ def _estimates(
             speed = work[ran].sum() / past[ran].sum()
         else:
             speed = rate or job_costs.rate_of(settings, bool(on_gpu))
-        rest = [
-            job_costs.reading_seconds(settings, every[i].rule)
-            + cpu_costs.cpu_seconds(config, every[i].rule, every[i].wildcards)
-            for i in own.index
-        ]
-        found[own.index] = work / speed + rest
+        found[own.index] = work / speed + [job_costs.reading_seconds(settings, every[i].rule) for i in own.index]
     return found
 
 
