@@ -35,7 +35,7 @@ TABLE_RULES = [
     "labelled_neurons",
 ]
 GROUPS = {
-    "overlaps_embedded-shared_addition": ("4000M", "01:03:00"),
+    "overlaps_embedded-shared_addition": ("4000M", "00:33:00"),
     "verdicts_embedded-shared": ("4000M", "00:20:00"),
     "figures_embedded-shared": ("1000M", "00:09:00"),
 }

@@ -28,7 +28,7 @@ rule agreement:
         code=source_digest("agreement"),
         settings=settings("permutations", "seed"),
     resources:
-        **table_job(mem_mb=2000, minutes=60),
+        **table_job(mem_mb=2000, minutes=20),
     shell:
         "python -m form_invariance agreement --neurons {input.neurons:q}"
         " --heuristics {input.heuristics:q} --maps {input.maps:q} {params.settings:q} --output {output.table:q}"

@@ -27,7 +27,7 @@ rule overlap:
         code=source_digest("overlap"),
         settings=settings("k", "bootstrap", "membership", "seed"),
     resources:
-        **table_job(mem_mb=4000, minutes=60),
+        **table_job(mem_mb=4000, minutes=30),
     shell:
         "python -m form_invariance overlap --effects {input.effects:q} {params.settings:q}"
         " --output {output.table:q} --reliability-output {output.reliability:q} 2> {log:q}"
