@@ -45,32 +45,28 @@ def _capped(grid: Grid, size: int) -> int:
 
 
 def pair_classes(grid: Grid) -> list[PairClass]:
-    """All heuristics whose class does not depend on the neuron, in the published order."""
+    """All heuristics whose class does not depend on the neuron."""
     most = grid.max_operand
     factor = _factor(grid)
-    by_prefix: dict[str, list[PairClass]] = {}
+    classes = []
     for prefix, residue, modulus, members in modulo_masks(grid):
         each = most // modulus
         size = int(each * most * factor) if prefix.startswith("op") else int(each**2 * factor)
         size = _capped(grid, size) if prefix == "result" else size
-        name = f"{prefix}_{residue}mod{modulus}"
-        by_prefix.setdefault(prefix, []).append(PairClass(name, members, size, True))
+        classes.append(PairClass(f"{prefix}_{residue}mod{modulus}", members, size, True))
     for limits in operand_ranges(grid):
         first, second = inside(grid.a, limits), inside(grid.b, limits)
         end = f"range_{limits[0]}_{limits[1]}"
         size = int(first.sum())  # For op2 as well: the published cache does not know the operand.
-        for prefix, members in (("op1", first), ("op2", second)):
-            by_prefix[prefix].append(PairClass(f"{prefix}_{end}", members, size, True))
+        classes += [PairClass(f"op1_{end}", first, size, True), PairClass(f"op2_{end}", second, size, True)]
         both = first & second
-        by_prefix["both_operands"].append(PairClass(f"both_operands_{end}", both, int(both.sum()), True))
+        classes.append(PairClass(f"both_operands_{end}", both, int(both.sum()), True))
     for limits in result_ranges(grid):
         members = inside(grid.answer, limits)
         name = f"result_range_{limits[0]}_{limits[1]}"
-        result = PairClass(name, members, _capped(grid, int(members.sum())), False)
-        by_prefix.setdefault("result", []).append(result)
+        classes.append(PairClass(name, members, _capped(grid, int(members.sum())), False))
     size = math.isqrt(LARGEST_ANSWER) if grid.kind == "multiplication" else most
-    same = PairClass("same_operand", grid.a == grid.b, size, False)
-    return [*by_prefix["op1"], *by_prefix["op2"], *by_prefix["both_operands"], *by_prefix["result"], same]
+    return [*classes, PairClass("same_operand", grid.a == grid.b, size, False)]
 
 
 def _shares(order: np.ndarray, classes: list[PairClass]) -> np.ndarray:
@@ -164,51 +160,31 @@ def score(operand_maps: np.ndarray, result_maps: np.ndarray, grid: Grid, floor: 
         floor: rows with a lower score are left out.
 
     Returns:
-        Columns neuron, heuristic, score, in the published order. A pattern may have two rows, one of the
-        highest and one of the lowest activations.
+        Columns neuron, heuristic, score. A pattern may have two rows, one of the highest and one of the lowest
+        activations.
     """
     classes = pair_classes(grid)
-    order_of = {one.name: place for place, one in enumerate(classes)}
     tables = []
     size = int(grid.max_operand * _factor(grid))
     for result, maps in ((False, operand_maps), (True, result_maps)):
         chosen = [one for one in classes if of_result(one.name) == result]
         names = np.array([one.name for one in chosen])
-        places = np.array([order_of[name] for name in names], dtype=float)
         for where, order in orders(maps):
             shares = _shares(order, chosen)
             row, column = np.nonzero(shares >= floor)
-            fixed = {
-                "neuron": row,
-                "heuristic": names[column],
-                "score": shares[row, column],
-                "place": places[column],
-            }
+            fixed = pd.DataFrame({"neuron": row, "heuristic": names[column], "score": shares[row, column]})
             derived = pd.DataFrame(_dependent(order, size, grid, result), columns=["neuron", "heuristic", "score"])
-            derived = derived[derived["score"] >= floor]
-            place_of = {name: _place(name, order_of) for name in derived["heuristic"].unique()}
-            derived = derived.assign(place=derived["heuristic"].map(place_of).astype(float))
-            parts = [part for part in (pd.DataFrame(fixed), derived) if len(part)]
+            parts = [part for part in (fixed, derived[derived["score"] >= floor]) if len(part)]
             tables += [part.assign(neuron=part["neuron"] + where.start) for part in parts]
     if not tables:
         return pd.DataFrame({"neuron": np.empty(0, int), "heuristic": np.empty(0, str), "score": np.empty(0)})
-    table = pd.concat(tables).sort_values(["neuron", "place"], kind="stable", ignore_index=True)
+    table = pd.concat(tables, ignore_index=True)
     if grid.kind == "division":
         table = table[~table["heuristic"].isin(_DROPPED)]
     if grid.kind == "multiplication":
         table = _cancel_zeros(table)
         table = table[table["score"] >= floor]
-    appearance = table["heuristic"].map({name: place for place, name in enumerate(table["heuristic"].unique())})
-    table = table.assign(appearance=appearance).sort_values(["appearance", "neuron"], kind="stable")
-    return table[["neuron", "heuristic", "score"]].reset_index(drop=True)
-
-
-def _place(name: str, order_of: dict[str, int]) -> float:
-    """The place of a pattern or value among the classes: before the ranges of its prefix; sets come last."""
-    if name.startswith("result_multi"):
-        return math.inf
-    prefix = name.split("_")[0] + "_range"
-    return min(place for other, place in order_of.items() if other.startswith(prefix)) - 0.5
+    return table.reset_index(drop=True)
 
 
 def _dependent(order: np.ndarray, size: int, grid: Grid, result: bool) -> list[tuple[int, str, float]]:
