@@ -32,7 +32,7 @@ def _templates(items: Sequence[str]) -> dict[tuple[str, str], list[str]]:
 def _check_names(model: str, tables: "dict[Path, Question]", template: Sequence[str]) -> None:
     """Refuse, before the model is loaded, names that no configuration can have."""
     from form_invariance.scouting.writing import model_name
-    from form_invariance.workflow.names import check_name
+    from form_invariance.workflow.config_schema import check_name
 
     check_name(model_name(model), "models", "--model")
     for path, table in tables.items():

@@ -11,7 +11,7 @@ from form_invariance.experiment.groups import VARIANT
 from form_invariance.json_yaml import read_yaml
 from form_invariance.problems.configured import check_template_fields, task_of
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_places, check_wording, is_whole, pool
-from form_invariance.workflow.config_schema import check_schema, check_spelling, hint
+from form_invariance.workflow.config_schema import NAME, RESERVED, check_name, check_schema, check_spelling, hint
 from form_invariance.workflow.file_digests import state_of
 from form_invariance.workflow.model_checks import (
     check_enough,
@@ -20,7 +20,6 @@ from form_invariance.workflow.model_checks import (
     known_folder,
     under,
 )
-from form_invariance.workflow.names import NAME, RESERVED, check_name
 from form_invariance.workflow.rule_options import tables_of
 
 _TEMPLATE_ENGINE = "__use_yte__"
@@ -31,7 +30,6 @@ _READ_SLOWLY = (
     *("census_pairs", "train_prompts", "eval_prompts"),
 )
 """The keys that the slow checks see."""
-_WEIGHTS = (".safetensors", ".bin", ".pth", ".gguf")
 _REMEMBERED = 20  # configurations without mistakes
 
 
@@ -185,18 +183,13 @@ def _check_tasks(config: Mapping[str, Any]) -> None:
 
 
 def _digest(config: Mapping[str, Any]) -> str:
-    """Digest of everything that the slow checks read, from their keys."""
-    digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
-    for table in tables_of(config):
-        digest.update(Path(table).read_bytes())
+    """Digest of the keys that the slow checks see, and of the states of the files that these name."""
+    files = [Path(table) for table in tables_of(config)]
     for model in config["models"].values():
         folder = known_folder(model["source"], model.get("revision"))
-        for path in sorted(filter(Path.is_file, folder.iterdir())) if folder else []:
-            # Weights have gigabytes, and the checks read their headers alone.
-            weights = path.suffix in _WEIGHTS
-            content = state_of(path.stat()).encode() if weights else path.read_bytes()
-            digest.update(f"{path} {len(content)} ".encode() + content)
-    return digest.hexdigest()
+        files += sorted(filter(Path.is_file, folder.iterdir())) if folder else []
+    states = [f"{path} {state_of(path.stat())}" for path in files]
+    return hashlib.sha256(json.dumps([config, states], sort_keys=True).encode()).hexdigest()
 
 
 def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Check the keys and types of a configuration by its JSON schema, and word each mistake as a sentence.
+"""Check the keys and types of a configuration by its JSON schema, and names; word each mistake as a sentence.
 
 Not by jsonschema's `best_match`: it quotes regular expressions and names neither similar keys nor alternatives.
 What a value must be is the description in its schema.
@@ -6,10 +6,19 @@ What a value must be is the description in its schema.
 
 import difflib
 import math
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from form_invariance.errors import UserError
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+RESERVED = {
+    "models": ("benchmarks", "figures", "logs", "tables", "trained"),
+    "operators": ("all", "other_operators", "own", "text"),
+    "formats": ("all", "shared", "transfer"),
+}
+"""Other folders of the results, and words of the tables, by the key of the configuration."""
 
 
 def check_schema(config: Mapping[str, Any], schema: Mapping[str, Any], name: str = "config") -> None:
@@ -46,6 +55,22 @@ def check_schema(config: Mapping[str, Any], schema: Mapping[str, Any], name: str
     found = "it is empty" if error.instance is None else f"{_shortened(error.instance)} is wrong"
     expected = " or ".join(map(str, error.schema.get("enum", [error.schema.get("description")])))
     raise UserError(f"{prefix}{found}; it must be {expected}")
+
+
+def check_name(name: str, section: str, where: str) -> None:
+    """Check a name.
+
+    Args:
+        section: the key of the configuration that such names are under.
+        where: for the message.
+    """
+    if not NAME.fullmatch(name):
+        raise UserError(
+            f"{where}: the name {name!r} must consist of the letters a to z and A to Z, digits, '_', '-' and '.', "
+            "and begin with a letter or digit, because it becomes a folder"
+        )
+    if name in RESERVED[section]:
+        raise UserError(f"{where}: the name {name!r} is reserved; choose another")
 
 
 def hint(word: object, known: Collection[str], otherwise: str, similarity: float = 0.6) -> str:

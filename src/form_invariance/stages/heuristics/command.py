@@ -1,16 +1,10 @@
 """Heuristics of the shared neurons of a cell."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from form_invariance.errors import UserError
 from form_invariance.experiment.options import Files, ModelOptions, Seed, Size, recorded
-from form_invariance.stages.heuristics.grid_options import GridOptions, grid_of
+from form_invariance.stages.heuristics.grid_options import GridOptions
 from form_invariance.stages.heuristics.names import SHARED
-
-if TYPE_CHECKING:
-    from form_invariance.stages.heuristics.null import Null
-    from form_invariance.stages.heuristics.pairs import Grid
 
 
 def draw(*, circuit: Path, rankings: Files, mean_caches: Files, k: Size, seed: Seed, output: Path) -> None:
@@ -43,20 +37,6 @@ def draw(*, circuit: Path, rankings: Files, mean_caches: Files, k: Size, seed: S
     write_table(table, output, LABELLED_NEURONS, settings, keys)
 
 
-def _read_null(path: Path, drawn_with: dict[str, Any], grid: "Grid") -> "Null":
-    from form_invariance.stages.heuristics import null
-    from form_invariance.tables.files import read_tensors
-
-    arrays, provenance = read_tensors(path, null.KIND)
-    for name, value in drawn_with.items():
-        if provenance.get(name) != value:
-            raise UserError(
-                f"{path}: the random maps are of {name} {provenance.get(name)}, not {value}; draw them with the "
-                f"same --{name.replace('_', '-')}"
-            )
-    return null.from_arrays(arrays, grid)
-
-
 def label(
     *,
     model: ModelOptions,
@@ -86,6 +66,8 @@ def label(
     from form_invariance.experiment.model_options import load_model
     from form_invariance.stages.heuristics import map_files
     from form_invariance.stages.heuristics.labels import label_cell
+    from form_invariance.stages.heuristics.null import read_null
+    from form_invariance.stages.heuristics.pairs import grid_of
     from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
     from form_invariance.tables.files import read_table, write_table, write_tensors
     from form_invariance.tables.keys import common_keys
@@ -93,7 +75,7 @@ def label(
     keys = {**common_keys(neurons), "format": format}
     decoder, tokenizer = load_model(model)
     pairs, chosen = grid_of(grid), read_table(neurons, LABELLED_NEURONS)
-    random = _read_null(null, recorded({"grid": grid, "seed": seed}), pairs)
+    random = read_null(null, recorded({"grid": grid, "seed": seed}), pairs)
     maps, table = label_cell(
         decoder, tokenizer, template, keys["operator"], pairs, chosen, threshold, random, seed
     )

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from form_invariance.experiment.options import Seed, recorded
-from form_invariance.stages.heuristics.grid_options import GridOptions, grid_of
+from form_invariance.stages.heuristics.grid_options import GridOptions
 
 
 def heuristic_null(*, grid: GridOptions, seed: Seed, output: Path) -> None:
@@ -15,6 +15,7 @@ def heuristic_null(*, grid: GridOptions, seed: Seed, output: Path) -> None:
     settings = recorded(locals())
 
     from form_invariance.stages.heuristics import null
+    from form_invariance.stages.heuristics.pairs import grid_of
     from form_invariance.tables.files import write_tensors
 
     write_tensors(null.to_arrays(null.make_null(grid_of(grid), seed)), output, null.KIND, settings)

@@ -6,13 +6,16 @@ what equally smooth maps reach in the mean. The test statistic is its maximum ov
 every rule tried (docs/stages.md gives the reasons).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import xlogy
 
+from form_invariance.errors import UserError
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics.answer_sets import AnswerSet, answer_sets
 from form_invariance.stages.heuristics.counts import scorer
@@ -20,6 +23,7 @@ from form_invariance.stages.heuristics.pairs import Grid
 from form_invariance.stages.heuristics.rules import Rules, make_rules
 from form_invariance.stages.heuristics.smoothness import autocorrelation, random_maps
 from form_invariance.stages.heuristics.ties import Ranks, rank_untied, untied
+from form_invariance.tables.files import read_tensors
 
 SCALE_MAPS, MAPS = 3000, 12000
 """Random maps that a rule's mean evidence is taken from, and random maps that neurons are compared with."""
@@ -104,6 +108,18 @@ def from_arrays(arrays: dict[str, np.ndarray], grid: Grid) -> Null:
     """The random maps of a file's arrays, which were drawn on this grid."""
     smoothness, largest = arrays["smoothness"], (arrays["largest_operand"], arrays["largest_result"])
     return Null(make_rules(grid), arrays["scale_smoothness"], arrays["scale_evidence"], smoothness, largest)
+
+
+def read_null(path: Path, drawn_with: Mapping[str, Any], grid: Grid) -> Null:
+    """The random maps of a file, which were drawn on this grid with these settings."""
+    arrays, provenance = read_tensors(path, KIND)
+    for name, value in drawn_with.items():
+        if provenance.get(name) != value:
+            raise UserError(
+                f"{path}: the random maps are of {name} {provenance.get(name)}, not {value}; draw them with the "
+                f"same --{name.replace('_', '-')}"
+            )
+    return from_arrays(arrays, grid)
 
 
 def _draw(grid: Grid, rules: Rules, count: int, seed: int, purpose: str) -> tuple[np.ndarray, np.ndarray]:

@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.task_options import limits_of
 from form_invariance.problems.operands import OperandRange, evaluate
 from form_invariance.problems.prompts import PromptTokenizer, check_template
 from form_invariance.problems.tasks import Arithmetic, pool, prompts_of, stated, target_tokens
 from form_invariance.problems.templates import check_fields, render
+from form_invariance.stages.heuristics.grid_options import GridOptions
 from form_invariance.stages.heuristics.names import DIGIT, EXPRESSIONS
 
 LARGEST_ANSWER = 999
@@ -120,6 +122,14 @@ def grid_of_task(task: Arithmetic, max_operand: int) -> Grid:
     if task.digit is None:
         return make_grid(task.expression, max_operand)
     return make_digit_grid(task, max_operand)
+
+
+def grid_of(options: GridOptions) -> Grid:
+    """The grid that a command's options name."""
+    if options.digit is None:
+        return make_grid(options.expression, options.max_operand)
+    limits = limits_of(options.limits, "--digit")
+    return make_digit_grid(Arithmetic(options.expression, limits, options.digit), options.max_operand)
 
 
 def grid_prompts(
