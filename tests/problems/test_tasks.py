@@ -95,17 +95,17 @@ JOINED = "first,second,answer\nab,c,x\na,bc,y\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "template", "lines"),
+    ("text", "template", "rows"),
     [
-        (SAME, "one {word}, two", "lines 3 and 5"),
-        (SAME, "{of}: {{word}}, two", "lines 3 and 5"),
-        (JOINED, "{first}{second}", "'abc': lines 2 and 3"),
+        (SAME, "one {word}, two", "rows 1 and 3"),
+        (SAME, "{of}: {{word}}, two", "rows 1 and 3"),
+        (JOINED, "{first}{second}", "'abc': rows 1 and 2"),
     ],
 )
-def test_two_rows_with_one_prompt_are_refused(tmp_path, text, template, lines):
+def test_two_rows_with_one_prompt_are_refused(tmp_path, text, template, rows):
     """Another column tells the rows apart, but not the prompts."""
     task = table_task(tmp_path, text)
-    said = rf"^here: template .* gives two problems the same prompt, .*{lines} of {task.path}; add a field"
+    said = rf"^here: template .* gives two problems the same prompt, .*{rows} of {task.path}; add a field"
     with pytest.raises(UserError, match=said):
         check_wording(task, template, "here")
     check_wording(task, "{id} {word}" if text == SAME else "{first} {second}", "here")
@@ -117,7 +117,7 @@ def test_two_texts_with_the_same_tokens_are_refused(tokenizer, tmp_path):
     task = table_task(tmp_path, "word,answer\ncaf\u00e9,one\ncafe\u0301,two\n")
     check_task(task, tokenizer, "{word}, two", "here")
     with pytest.raises(
-        UserError, match=r"^here: the tokenizer gives two problems the same prompt, .*: lines 2 and 3"
+        UserError, match=r"^here: the tokenizer gives two problems the same prompt, .*: rows 1 and 2"
     ):
         check_task(task, PromptTokenizer(own, None), "{word}, two", "here")
 

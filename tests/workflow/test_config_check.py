@@ -233,7 +233,7 @@ TWICE = "id,word,answer\n1,mouse,mice\n\n2,man,men\n3,mouse,mouses\n"
     ("keys", "said"),
     [
         ({"operator": {"table": "none.csv"}}, r"operators\.plural: .*none\.csv cannot be read"),
-        ({"text": TWICE}, f"{FORM}.*the same prompt, 'mouse=': rows 1 and 4 of .*plural.csv"),
+        ({"text": TWICE}, f"{FORM}.*the same prompt, 'mouse=': rows 1 and 3 of .*plural.csv"),
         ({"template": "{word} {wrod}="}, f"{FORM}.* write {{word}} in place of {{wrod}}"),
     ],
 )

@@ -244,7 +244,6 @@ GROUPED_RULES = (
 )
 """Rules of which one job of a cluster runs several cells."""
 
-
 OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "census": _census,
     "probe": _probe,
