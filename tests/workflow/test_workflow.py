@@ -86,7 +86,7 @@ def test_the_papers_models_are_planned_without_weights(clean):
     record = "results/paper/llama-3-8b/model_files.parquet"
     source = f"--model=meta-llama/Meta-Llama-3-8B --revision={revision}"
     assert f"{source} --dtype=float32 --device=cuda --model-files {record}" in out
-    assert f"model-files {source} --model-name llama-3-8b --dtype=float32 --output {record}" in out
+    assert f"model-files {source} --dtype=float32 --model-name llama-3-8b --output {record}" in out
 
 
 def parsed(checkout):
