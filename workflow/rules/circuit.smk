@@ -18,8 +18,6 @@ rule circuit:
         "<results>/logs/circuit/{model}/{operator}/{circuit}.log",
     benchmark:
         "<results>/benchmarks/circuit/{model}/{operator}/{circuit}.tsv"
-    wildcard_constraints:
-        circuit=one_of(CIRCUITS),
     conda:
         "../../envs/cpu.yaml"
     params:

@@ -18,8 +18,6 @@ rule figure:
         "<results>/logs/figures/{model}/{figure}.log",
     benchmark:
         "<results>/benchmarks/figures/{model}/{figure}.tsv"
-    wildcard_constraints:
-        figure=one_of(FIGURES),
     conda:
         "../../envs/plot.yaml"
     params:

@@ -37,10 +37,8 @@ rule specificity:
             f"--{word}" for path in TEXT for word in (f"text={path}", f"text-sha256={FILES[path]}")
         ],
         operands=[f"--{key.replace('_', '-')}={value}" for key, value in config["operands"].items()],
-        settings=settings(
-            *("late_from", "k", "membership", "matched_seeds", "center_logits", "bootstrap", "seed"),
-            prompts="eval_prompts",
-        ),
+        settings=settings("late_from", "k", "membership", "matched_seeds", "center_logits", "bootstrap", "seed"),
+        prompts=settings(prompts="eval_prompts"),
     resources:
         **model_job("specificity"),
     shell:
@@ -48,5 +46,5 @@ rule specificity:
         " --datasets {input.datasets:q} --effects {input.effects:q} --circuits {input.circuits:q}"
         " --circuit-halves {input.halves:q}"
         " --mean-caches {input.means:q} --tasks {params.tasks:q}"
-        " {params.text:q} {params.operands:q} {params.settings:q} --output {output.table:q}"
+        " {params.text:q} {params.operands:q} {params.settings:q} {params.prompts:q} --output {output.table:q}"
         " --contrasts-output {output.contrasts:q} --prompts-output {output.by_prompt:q} 2> {log:q}"

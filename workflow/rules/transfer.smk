@@ -31,9 +31,8 @@ rule transfer:
     params:
         code=source_digest("transfer"),
         model=model_options,
-        settings=settings(
-            "late_from", "k", "random_seeds", "matched_seeds", "center_logits", "seed", pairs="transfer_pairs"
-        ),
+        settings=settings("late_from", "k", "random_seeds", "matched_seeds", "center_logits", "seed"),
+        pairs=settings(pairs="transfer_pairs"),
         # A function, because Snakemake would take the fields of a template for wildcards.
         tasks=lambda wildcards: COPYING_TASKS,
         folder=subpath(output[0], parent=True),
@@ -43,7 +42,7 @@ rule transfer:
         "python -m form_invariance transfer {params.model:q} --model-files {input.model_files:q}"
         " --censuses {input.censuses:q} --exclude-train {input.datasets:q}"
         " --rankings {input.rankings:q} --mean-caches {input.means:q} --circuit {input.circuit:q}"
-        " --circuit-halves {input.halves:q} --tasks {params.tasks:q} {params.settings:q}"
+        " --circuit-halves {input.halves:q} --tasks {params.tasks:q} {params.settings:q} {params.pairs:q}"
         " --output-folder {params.folder:q}"
         " --pairs-output {output.by_pair:q} 2> {log:q}"
 
