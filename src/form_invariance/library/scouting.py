@@ -38,8 +38,8 @@ def scout(
         templates: by format and operator, one or several wordings in place of those of the format. A table's
             operator is the name of its file. Text that must follow the answer in worked examples comes after
             ``{answer}``.
-        examples: worked examples of each prompt: a number; `same`: the best of 0, 1, 2 and 4 for all formats
-            together; or `each`: the best for each format and operator.
+        examples: worked examples of each prompt: a number, or `same`: the best of 0, 1, 2 and 4 for all formats
+            together.
 
     Returns:
         One row a trial (`scouting.trial.trials`), with the columns level and chosen. `make_prompts` takes a row's

@@ -9,21 +9,12 @@ from xml.parsers.expat import ExpatError, ParserCreate
 import pandas as pd
 from markupsafe import Markup, escape
 
-from form_invariance import __version__
 from form_invariance.experiment.answers import Answer
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.page.make import data_uri, make_page
 from form_invariance.report.verdicts import verdict_of, verdict_rows
 from form_invariance.tables.files import reading
 from form_invariance.verdicts.summary.answer import QUESTION
-
-_METHODS = (
-    "Two-stage ranking of MLP neurons at the last token (an estimate of each effect, then exact patching by "
-    "replay), the shared circuit as the intersection of the formats' best, keep-only and knockout by mean "
-    "ablation at every position except BOS, transfer of the shared neurons' activations between formats, and "
-    "heuristic families of the shared neurons. Means over cells give every cell the same weight; intervals are "
-    "95 % and are in the tables."
-)
 
 
 def _image(path: Path) -> dict[str, str]:
@@ -141,7 +132,6 @@ def render(
         captions=captions,
         compared=[_image(path) for path in compared],
         paper=[_paper_table(path) for path in paper],
-        methods=f"form-invariance {__version__}. {_METHODS}",
         times=_table(run_times(benchmarks)),
         configuration=configuration,
     )

@@ -18,17 +18,17 @@ HALF = 0.5
 """Share of right answers of operands that are large enough: smaller ones are not tried."""
 AIM = 0.8
 """The share that is preferred: it leaves right answers to rank neurons by, and wrong ones to correct."""
-SAME, EACH = "same", "each"
-"""Worked examples: the same number in all cells, so that formats do not differ in it; or each cell its own."""
+SAME = "same"
+"""Worked examples: the best number for all cells together, so that formats do not differ in it."""
 
 
 def counts_of(examples: str | int) -> Sequence[int]:
     """The numbers of worked examples that are tried: `EXAMPLES`, or the one that is asked for."""
     text = str(examples)
-    if text in (SAME, EACH):
+    if text == SAME:
         return EXAMPLES
     if not re.fullmatch("[0-9]{1,2}", text) or int(text) > MOST_EXAMPLES:
-        raise UserError(f"examples: {text[:40]!r} must be {SAME}, {EACH} or a number from 0 to {MOST_EXAMPLES}")
+        raise UserError(f"examples: {text[:40]!r} must be {SAME} or a number from 0 to {MOST_EXAMPLES}")
     return (int(text),)
 
 
@@ -54,7 +54,7 @@ def search(
     found: list[pd.DataFrame] = []
     for level, questions in levels.items():
         tried = trials(model, tokenizer, questions, seed, counts_of(examples)).assign(level=level)
-        chosen = choose(tried, alike=examples != EACH)
+        chosen = choose(tried)
         found.append(tried.assign(chosen=tried.index.isin(chosen.index)))
         show(found[-1])
         if is_enough(tried, chosen):
@@ -64,13 +64,13 @@ def search(
         one["chosen"] &= place == best
     every = pd.concat(found, ignore_index=True)
     if not every["chosen"].any():
-        raise UserError(_too_little(every, levels, examples))
+        raise UserError(_too_little(every, levels))
     chosen = every[every["chosen"]]
     asked = [one for one in levels[chosen["level"].iloc[0]] if one.operator in set(chosen["operator"])]
     return asked, every
 
 
-def _too_little(tried: pd.DataFrame, levels: Mapping[str, Sequence[Question]], examples: str | int) -> str:
+def _too_little(tried: pd.DataFrame, levels: Mapping[str, Sequence[Question]]) -> str:
     """What was tried, and how far it was from enough."""
     fits = tried[tried["misfit"] == ""]
     if fits.empty:
@@ -80,26 +80,23 @@ def _too_little(tried: pd.DataFrame, levels: Mapping[str, Sequence[Question]], e
         f"{row['right']:.0%} in {row['format']} ({row['operator']}, {row['level']}, examples: {row['examples']})"
         for row in best.to_dict("records")
     )
-    alike = " with the same number of worked examples" if examples == SAME else ""
     return (
-        f"the model knows too little: two formats need {FEWEST:.0%} right answers in one operator{alike}, and the "
-        f"best of {len(tried)} trials with {PROBLEMS} problems each ({', '.join(levels)}) are {shares}; give "
+        f"the model knows too little: two formats need {FEWEST:.0%} right answers in one operator with the "
+        f"same number of worked examples, and the best of {len(tried)} trials with {PROBLEMS} problems each ({', '.join(levels)}) are {shares}; give "
         "wordings that the model knows (--template), tables (--table) or another model"
     )
 
 
-def choose(trials: pd.DataFrame, alike: bool = True) -> pd.DataFrame:
+def choose(trials: pd.DataFrame) -> pd.DataFrame:
     """A trial for each cell, of those formats and operators that all have one with `FEWEST` right answers.
 
-    Args:
-        alike: all cells get one number of worked examples. Of several numbers, that with the most cells is taken,
-            then the one whose worst cell, and whose cells together, are nearest to `AIM`, then the smallest.
+    All cells get one number of worked examples: of several, that with the most cells, then the one whose worst
+    cell, and whose cells together, are nearest to `AIM`, then the smallest.
 
     Returns:
         Rows of the trials, one for each cell; none if no two formats share an operator.
     """
-    groups = [own for _, own in trials.groupby("examples")] if alike else [trials]
-    return max(map(_nearest, groups), key=_quality)
+    return max((_nearest(own) for _, own in trials.groupby("examples")), key=_quality)
 
 
 def _quality(chosen: pd.DataFrame) -> tuple[float, ...]:
@@ -129,9 +126,9 @@ def _nearest(trials: pd.DataFrame) -> pd.DataFrame:
     return best[best["format"].isin(formats) & best["operator"].isin(shared)]
 
 
-def left_out(trials: pd.DataFrame, chosen: pd.DataFrame, examples: str) -> list[str]:
+def left_out(trials: pd.DataFrame, chosen: pd.DataFrame) -> list[str]:
     """Why some formats and operators of a level's trials are not chosen, in a sentence each."""
-    tried = trials if examples == EACH else trials[trials["examples"].isin(chosen["examples"])]
+    tried = trials[trials["examples"].isin(chosen["examples"])]
     formats, operators = (list(chosen[name].unique()) for name in ("format", "operator"))
     cells = {f"format {one}": [(one, operator) for operator in operators] for one in trials["format"].unique()}
     cells |= {f"operator {one}": [(name, one) for name in formats] for one in trials["operator"].unique()}

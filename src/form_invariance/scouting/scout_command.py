@@ -69,8 +69,8 @@ def scout(
         template: FORMAT/OPERATOR=TEMPLATE, wordings to try instead of a format's own; a table's operator has the
             name of its file; the prompt ends before {answer}, if that is given, and in worked examples the text
             after it follows the answer: code/capitals='CAPITALS["{country}"] = "{answer}"'
-        examples: worked examples of each prompt: a number; same (the default): the best of 0, 1, 2 and 4 for all
-            formats together; or each: the best for each format and operator
+        examples: worked examples of each prompt: a number, or same (the default): the best of 0, 1, 2 and 4 for
+            all formats together
         minutes: time of the experiment; default: 60
         tflops: rate of the machine of the experiment, in 1e12 operations per second; default: this one's
         force: replace the output, and its copies of tables
@@ -98,9 +98,7 @@ def scout(
     )
     chosen = trials[trials["chosen"]]
     level = chosen["level"].iloc[0]
-    left_out = choice.left_out(trials[trials["level"] == level], chosen, examples) + questions.unasked(
-        levels[level]
-    )
+    left_out = choice.left_out(trials[trials["level"] == level], chosen) + questions.unasked(levels[level])
     texts = proposal.tables_without_examples(asked, chosen, seed)
     files = {operator: copies[operator] for operator in texts}
     tasks = other_tasks(tokenizer, asked, dict.fromkeys(chosen["format"]))
