@@ -83,8 +83,8 @@ def _too_little(tried: pd.DataFrame, levels: Mapping[str, Sequence[Question]]) -
     return (
         f"the model knows too little: two formats need {FEWEST:.0%} right answers in one operator with the same "
         f"number of worked examples, and the best of {len(tried)} trials with {PROBLEMS} problems each "
-        f"({', '.join(levels)}) are {shares}; give wordings that the model knows (--template), tables (--table) or "
-        "another model"
+        f"({', '.join(levels)}) are {shares}; give wordings that the model knows (--template), tables (--table) "
+        "or another model"
     )
 
 
