@@ -52,7 +52,9 @@ def check_schema(config: Mapping[str, Any], schema: Mapping[str, Any], name: str
     if error.validator == "required":
         missing = next(key for key in error.validator_value if key not in error.instance)
         raise UserError(f"{prefix}the key {missing!r} is missing")
-    found = "it is empty" if error.instance is None else f"{_shortened(error.instance)} is wrong"
+    value = repr(error.instance)
+    shown = value if len(value) <= 60 else f"{value[:57]}..."
+    found = "it is empty" if error.instance is None else f"{shown} is wrong"
     expected = " or ".join(map(str, error.schema.get("enum", [error.schema.get("description")])))
     raise UserError(f"{prefix}{found}; it must be {expected}")
 
@@ -83,8 +85,3 @@ def check_spelling(key: str, word: str, kind: str, known: Collection[str]) -> No
     """Refuse a misspelling of a known word. Other unknown words are ignored, so that files can be combined."""
     if word not in known and (advice := hint(word, known, "", similarity=0.8)):
         raise UserError(f"config key {key}: {word!r} is not {kind}; {advice}")
-
-
-def _shortened(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

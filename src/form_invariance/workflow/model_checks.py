@@ -78,20 +78,16 @@ def _check_folder(
         shape = read_sizes(folder)
         if local:
             weight_files(folder)
-        _check_class(folder)
+        # This needs torch, for which the package's own models need not wait.
+        if folder.parent != model_files.PACKAGED:
+            from form_invariance.model.loading import check_class
+
+            check_class(folder)
     _check_shape(name, shape, config)
     if not local and not (folder / "tokenizer.json").is_file():
         return None
     with under(f"models.{name}.source"):
         return load_tokenizer(folder)
-
-
-def _check_class(folder: Path) -> None:
-    """Check that the engine reads the class of a folder's model, if it is none of the package. Needs torch."""
-    if folder.parent != model_files.PACKAGED:
-        from form_invariance.model.loading import check_class
-
-        check_class(folder)
 
 
 def _check_shape(name: str, shape: Sizes, config: Mapping[str, Any]) -> None:

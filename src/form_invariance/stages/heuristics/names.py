@@ -32,20 +32,17 @@ FAMILIES = (
     ("result_pattern_", "result pattern"),
     ("result_range_", "result range"),
     ("result_", "result modulo"),
-    ("op1_value_", "operand value"),
-    ("op2_value_", "operand value"),
-    ("op1_pattern_", "operand pattern"),
-    ("op2_pattern_", "operand pattern"),
-    ("op1_range_", "operand range"),
-    ("op2_range_", "operand range"),
-    ("op1_", "operand modulo"),
-    ("op2_", "operand modulo"),
+    ("operand_value_", "operand value"),
+    ("operand_pattern_", "operand pattern"),
+    ("operand_range_", "operand range"),
+    ("operand_", "operand modulo"),
 )
 
 
 def family(name: str) -> str:
     """The family of a heuristic by its name; op1 and op2 are one family (docs/stages.md)."""
-    return next(label for prefix, label in FAMILIES if name.startswith(prefix))
+    plain = name.replace("op1_", "operand_").replace("op2_", "operand_")
+    return next(label for prefix, label in FAMILIES if plain.startswith(prefix))
 
 
 def of_result(name: str) -> bool:

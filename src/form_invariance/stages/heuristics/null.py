@@ -58,8 +58,10 @@ class Null:
     """Of the same maps, (maps, rules + 1); the last column is the set of answers."""
     smoothness: np.ndarray
     """Of the maps that neurons are compared with, (other maps, 2 x lags)."""
-    largest: tuple[np.ndarray, np.ndarray]
-    """Their largest evidence in units of its local mean: of operand rules, of result rules, (other maps,) each."""
+    largest_operand: np.ndarray
+    """Their largest evidence for an operand rule in units of its local mean, (other maps,)."""
+    largest_result: np.ndarray
+    """The same for a result rule."""
 
 
 def smoothness_of(ranks: Ranks, grid: Grid) -> np.ndarray:
@@ -90,24 +92,17 @@ def make_null(grid: Grid, seed: int = 0, maps: tuple[int, int] | None = None) ->
     units = [row / _local_mean(*scale, place) for row, place in zip(drawn, smoothness, strict=True)]
     kinds = result_columns(rules)
     operand, result = (np.array([row[kind].max(initial=0.0) for row in units]) for kind in (~kinds, kinds))
-    return Null(rules, *scale, smoothness, (operand, result))
+    return Null(rules, *scale, smoothness, operand, result)
 
 
 def to_arrays(null: Null) -> dict[str, np.ndarray]:
     """Named arrays for a file; `from_arrays` reads them back."""
-    return {
-        "scale_smoothness": null.scale_smoothness,
-        "scale_evidence": null.scale_evidence,
-        "smoothness": null.smoothness,
-        "largest_operand": null.largest[0],
-        "largest_result": null.largest[1],
-    }
+    return {name: values for name, values in vars(null).items() if name != "rules"}
 
 
 def from_arrays(arrays: dict[str, np.ndarray], grid: Grid) -> Null:
     """The random maps of a file's arrays, which were drawn on this grid."""
-    smoothness, largest = arrays["smoothness"], (arrays["largest_operand"], arrays["largest_result"])
-    return Null(make_rules(grid), arrays["scale_smoothness"], arrays["scale_evidence"], smoothness, largest)
+    return Null(make_rules(grid), **arrays)
 
 
 def read_null(path: Path, drawn_with: Mapping[str, Any], grid: Grid) -> Null:
@@ -186,7 +181,8 @@ def p_values(null: Null, scores: np.ndarray, smoothness: np.ndarray) -> np.ndarr
     """
     by_result = result_columns(null.rules)
     units, drawn = np.empty(len(scores)), []
-    for place, kind, largest in zip(smoothness, (~by_result, by_result), null.largest, strict=True):
+    both = (~by_result, null.largest_operand), (by_result, null.largest_result)
+    for place, (kind, largest) in zip(smoothness, both, strict=True):
         units[kind] = (scores / _local_mean(null.scale_smoothness, null.scale_evidence, place))[kind]
         drawn.append(_local_largest(null, largest, place))
     ordered = np.sort(np.maximum(*drawn))
