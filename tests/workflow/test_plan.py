@@ -76,7 +76,6 @@ def test_hours_by_past_runs(tmp_path):
     shown = table(pending, [*pending, other], tmp_path)
     assert "census 1 of 2 0.00 not there yet (1)" in [" ".join(line.split()) for line in shown.splitlines()]
     assert "3 of 4 jobs are pending." in shown
-    assert "Jobs that read a model's weights: 1 (1 of m)." in shown
     assert "0 jobs have this time from past runs, 1 from an estimate." in shown
     benchmark(tmp_path, "census/m/code/addition.tsv", 3600)  # a neighbour's time is the guess
     benchmark(tmp_path, "dataset/m/word/addition.tsv", 1800)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 import yaml
+from tabulate import tabulate
 
 from form_invariance.problems.tasks import Arithmetic, TableTask
 from form_invariance.scouting.questions import PROBLEMS, Question
@@ -54,8 +55,7 @@ def table(trials: pd.DataFrame) -> str:
         text = json.dumps(wording, ensure_ascii=False)
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
         rows.append([str(name), str(operator), str(fits["tokens"].min()), *shares, shown])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    lines = [tabulate(rows, "firstrow", "plain", disable_numparse=True)]
     misfits = trials.loc[trials["misfit"] != "", "misfit"]
     if len(misfits):
         lines.append(f"{len(misfits)} trials do not fit the tokenizer, the first because: {misfits.iloc[0]}")

@@ -1,4 +1,4 @@
-"""The plan of a run: pending jobs of each rule and model, why, loads of weights, and the estimated time."""
+"""The plan of a run: pending jobs of each rule and model, why, and the estimated time."""
 
 import csv
 import re
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from tabulate import tabulate
 
 from form_invariance.workflow import job_costs, machine
 
@@ -145,7 +146,7 @@ def _estimates(
 
 
 def table(jobs: pd.DataFrame) -> str:
-    """The plan as text: a row for each rule, a column for each model, GPU memory, then loads and times."""
+    """The plan as text: a row for each rule, a column for each model, GPU memory, then times."""
     models = sorted(jobs["model"].unique(), key=lambda model: model == EVERY_MODEL)
     rows = [["stage", *models, "hours", "why"]]
     for rule, own in jobs.groupby("rule", sort=False):
@@ -159,42 +160,26 @@ def table(jobs: pd.DataFrame) -> str:
     if jobs["gpu_gb"].notna().any():
         memory = [jobs.loc[jobs["model"] == model, "gpu_gb"].max() for model in models]
         rows.append(["GPU memory", *("" if pd.isna(one) else f"{one:.0f} GB" for one in memory), "", ""])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
-    lines = []
-    for first, *cells, why in rows:
-        middle = [f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True)]
-        lines.append("  ".join([f"{first:{widths[0]}}", *middle, why]).rstrip())
-    return "\n".join([*lines, "", *_total(jobs)])
+    shown = tabulate(
+        rows, "firstrow", "plain", disable_numparse=True, colalign=["left", *["right"] * (len(models) + 1), "left"]
+    )
+    return "\n".join([shown, "", *_total(jobs)])
 
 
 def _total(jobs: pd.DataFrame) -> list[str]:
-    """Jobs, loads and hours of what is pending, and what the hours rest on."""
+    """Jobs and hours of what is pending, and what the hours rest on."""
     pending = jobs[jobs["pending"]]
     lines = [f"{len(pending)} of {len(jobs)} jobs are pending."]
-    loading = pending[pending["loads"]]
-    if len(loading):
-        loads = ", ".join(
-            f"{count} of {model}" for model, count in loading["model"].value_counts(sort=False).items()
-        )
-        lines.append(f"Jobs that read a model's weights: {len(loading)} ({loads}).")
     timed = pending[pending["seconds"].notna()]
-    lines += _time(timed)
+    if len(timed):
+        gpu, cpu = (timed.loc[timed["on_gpu"] == kind, "seconds"].sum() / 3600 for kind in (True, False))
+        cores, guessed = machine.cores(), int(timed["past"].isna().sum())
+        here = "" if gpu else f" On the {cores} cores of this machine that is about {cpu / cores:.2f} hours."
+        lines.append(f"Time: {gpu:.2f} GPU hours, {cpu:.2f} CPU hours.{here}")
+        lines.append(f"{len(timed) - guessed} jobs have this time from past runs, {guessed} from an estimate.")
     if len(pending) > len(timed):
         lines.append(f"{len(pending) - len(timed)} jobs that read tables alone never ran; most take seconds.")
     return lines
-
-
-def _time(timed: pd.DataFrame) -> list[str]:
-    """Hours of jobs whose seconds are known, and what the hours rest on; nothing without jobs."""
-    if timed.empty:
-        return []
-    gpu, cpu = (timed.loc[timed["on_gpu"] == kind, "seconds"].sum() / 3600 for kind in (True, False))
-    hours = f"Time: {gpu:.2f} GPU hours, {cpu:.2f} CPU hours."
-    if not gpu:
-        cores = machine.cores()
-        hours += f" On the {cores} cores of this machine that is about {cpu / cores:.2f} hours."
-    guessed = int(timed["past"].isna().sum())
-    return [hours, f"{len(timed) - guessed} jobs have this time from past runs, {guessed} from an estimate."]
 
 
 def assumptions(jobs: pd.DataFrame, config: Mapping[str, Any], rate: float | None = None) -> str:
