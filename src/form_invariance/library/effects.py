@@ -10,7 +10,7 @@ from form_invariance.experiment.run import Run
 from form_invariance.library.models import as_loaded
 from form_invariance.library.prompts import accepted_of, mask_of, same_number, tensors_of
 from form_invariance.library.tables import refusal, shown
-from form_invariance.stages.attribution.compute import attribute, corrupt_activations
+from form_invariance.stages.attribution.compute import first_stage
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.patching.compute import patch_candidates
 
@@ -32,13 +32,10 @@ def attribution(model: Run, clean: pd.DataFrame, corrupt: pd.DataFrame) -> pd.Da
     Returns:
         Means over the prompts, the largest first.
     """
-    train = _train(model, clean, corrupt)
-    given = corrupt_activations(model, train.partners[0])
-    found = attribute(model.model, train.tokens, given, train.answers[0], model.first)
-    means = found.mean(1).cpu().numpy()  # (late layers, m)
-    layers, neurons = np.indices(means.shape)
-    table = pd.DataFrame({"layer": (layers + model.first).ravel(), "neuron": neurons.ravel()})
-    return _largest_first(table.assign(attribution=means.ravel()), "attribution")
+    table = first_stage(model, _train(model, clean, corrupt), model.width)
+    return _largest_first(
+        table[["layer", "neuron", "mean"]].rename(columns={"mean": "attribution"}), "attribution"
+    )
 
 
 @as_loaded

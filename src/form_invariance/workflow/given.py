@@ -38,13 +38,6 @@ def left_out(config: Mapping[str, Any], default: Mapping[str, Any]) -> Iterator[
                 f"config key {key}: this run leaves out {', '.join(lost)} of config/config.yaml, because a key "
                 "replaces the whole default; to keep them, copy them into your file"
             )
-    for name in (name for name in default["formats"] if name in config["formats"]):
-        had, has = (set((one["formats"][name] or {}).get("variants", {})) for one in (default, config))
-        if lost := sorted(had & set(config.get("variant_operators", [])) & set(config["operators"]) - has):
-            yield (
-                f"config key formats.{name}: this run leaves out the variants of {', '.join(lost)} that "
-                "config/config.yaml has; to keep them, copy them into your file"
-            )
 
 
 def _read(item: str) -> dict[str, Any]:
