@@ -14,7 +14,7 @@ from planted_models import EXPRESSION, PLANTED, TEMPLATES
 from planted_run import OPERATOR, planted
 
 from form_invariance.beyond.neuron_effects.table import ROW_ACTIVATIONS
-from form_invariance.browser import neurons, packing, page
+from form_invariance.browser import neurons, page
 from form_invariance.errors import UserError
 from form_invariance.stages.heuristics import map_files
 from form_invariance.stages.heuristics.pairs import make_grid
@@ -117,15 +117,15 @@ def test_the_rows_shown_are_those_that_activate_a_neuron_most(data, cells):
 def unpack_maps(packed, formats):
     """The maps (formats, N) of `pack_maps`, exact to half a step of the scale."""
     differences = unpack_bytes(packed["maps"], np.uint8).reshape(formats, -1)
-    codes = differences.astype(np.int64).cumsum(1) % packing.LEVELS
-    step = (packed["high"] - packed["low"]) / (packing.LEVELS - 1)
+    codes = differences.astype(np.int64).cumsum(1) % page.LEVELS
+    step = (packed["high"] - packed["low"]) / (page.LEVELS - 1)
     return packed["low"] + codes * step
 
 
 def test_the_pages_maps_are_the_files(data, cells):
     own, grid = data["operators"][OPERATOR], make_grid(EXPRESSION, 30)
     one = own["neurons"][3]
-    half_a_step = (one["maps"]["high"] - one["maps"]["low"]) / (packing.LEVELS - 1) / 2
+    half_a_step = (one["maps"]["high"] - one["maps"]["low"]) / (page.LEVELS - 1) / 2
     for found, cell in zip(unpack_maps(one["maps"], len(FORMATS)), cells[OPERATOR].values(), strict=True):
         assert np.abs(found - cell.maps.maps[one["row"]]).max() < 1.1 * half_a_step
     np.testing.assert_array_equal(unpack_bytes(own["a"], np.uint16), grid.a)

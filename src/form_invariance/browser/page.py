@@ -1,6 +1,8 @@
 """The browser's page: all it shows inside the one HTML file, which stays under 8 MB."""
 
+import base64
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -13,14 +15,37 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
 from form_invariance.browser.neurons import Cell, neurons_of, tokens_of
-from form_invariance.browser.packing import LEVELS, pack_bytes, pack_maps
 from form_invariance.errors import UserError
 from form_invariance.page.make import make_page
 from form_invariance.stages.heuristics import map_files
 
+LEVELS = 64
+"""Steps of the page's colour scale; the eye cannot distinguish more."""
 _LARGEST = 7 * 10**6 + 900_000
 """Bytes of a page, without its own script."""
 _SCRIPTS = ("page.js", "list.js", "maps.js", "neuron.js", "keys.js")
+
+
+def pack_bytes(data: np.ndarray) -> str:
+    """Base64 of the deflated bytes of an array."""
+    return base64.b64encode(zlib.compress(np.ascontiguousarray(data).tobytes(), 9)).decode()
+
+
+def pack_maps(maps: np.ndarray) -> dict[str, Any]:
+    """One neuron's K maps of all formats on one scale.
+
+    Args:
+        maps: (formats, N), pairs in lexicographic order.
+
+    Returns:
+        low, high: the scale's ends; maps: packed bytes, (formats, N), each the difference to the pair before
+        modulo `LEVELS`, since neighbouring pairs are alike.
+    """
+    low, high = float(maps.min()), float(maps.max())
+    step = (high - low) / (LEVELS - 1) or 1.0
+    codes = np.rint((maps - low) / step).astype(np.int16)
+    differences = np.diff(codes, axis=1, prepend=0) % LEVELS
+    return {"low": low, "high": high, "maps": pack_bytes(differences.astype(np.uint8))}
 
 
 def operator_data(cells: Mapping[str, Cell], where: str) -> dict[str, Any]:
