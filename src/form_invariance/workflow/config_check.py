@@ -43,19 +43,9 @@ def load(path: Path) -> dict[str, Any]:
     return content
 
 
-def _check_text(names: Iterable[object], key: str) -> None:
-    """YAML reads some words (no, yes) and all numbers as values that are not text."""
-    for name in names:
-        if not isinstance(name, str):
-            raise UserError(
-                f"config key {key}: YAML reads a name there as {name!r}, which is not text; put the name in quotes"
-            )
-
-
 def _check_names(config: Mapping[str, Any]) -> None:
     """Check the names of models, operators and formats, and of the results folder."""
     for section in RESERVED:
-        _check_text(config[section], section)
         for name in config[section]:
             check_name(name, section, f"config key {section}")
     if (folder := PurePosixPath(config["results"]).parts[0]) in _SOURCES:
@@ -87,8 +77,6 @@ def _check_templates(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> No
     """Every operator needs a template in every format, and every template its operator's fields."""
     for name, one in config["formats"].items():
         templates, variants = one["templates"], one.get("variants", {})
-        _check_text(templates, f"formats.{name}.templates")
-        _check_text(variants, f"formats.{name}.variants")
         for operator in config["operators"]:
             if operator not in templates:
                 advice = hint(operator, templates, "add one", similarity=0.8)
