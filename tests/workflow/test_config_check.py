@@ -124,7 +124,9 @@ def test_a_format_with_the_name_of_a_direction_of_transfer():
 def test_a_name_that_yaml_takes_for_no_text():
     config = copy.deepcopy(DEFAULT)
     config["formats"]["symbolic"]["templates"][False] = "{a}+{b}="
-    assert sentence(config).startswith("config key formats.symbolic.templates: False is wrong; it must be a name, in quotes")
+    assert sentence(config).startswith(
+        "config key formats.symbolic.templates: False is wrong; it must be a name, in quotes"
+    )
 
 
 @pytest.mark.parametrize(

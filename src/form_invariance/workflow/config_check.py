@@ -11,7 +11,7 @@ from form_invariance.experiment.groups import VARIANT
 from form_invariance.json_yaml import read_yaml
 from form_invariance.problems.configured import check_template_fields, task_of
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_places, check_wording, is_whole, pool
-from form_invariance.workflow.config_schema import NAME, RESERVED, check_name, check_schema, check_spelling, hint
+from form_invariance.workflow.config_schema import RESERVED, check_name, check_schema, check_spelling, hint
 from form_invariance.workflow.file_digests import state_of
 from form_invariance.workflow.model_checks import (
     check_enough,
@@ -152,11 +152,9 @@ def _check_tasks(config: Mapping[str, Any]) -> None:
     """Check the names and fields of the tasks on numbers, and that the plain text exists."""
     for name, task in config.get("specificity_tasks", {}).items():
         key = f"config key specificity_tasks.{name}"
-        if not NAME.fullmatch(str(name)) or name in (*config["operators"], *RESERVED["operators"]):
-            raise UserError(
-                f"{key}: choose another name, of letters, digits, '_', '-' and '.', that is not an operator's and "
-                f"none of {', '.join(RESERVED['operators'])}"
-            )
+        check_name(name, "operators", "config key specificity_tasks")
+        if name in config["operators"]:
+            raise UserError(f"{key}: choose another name, that is not an operator's")
         if ("expression" in task) == ("table" in task):
             raise UserError(f"{key}: write one of expression (with digit or operands) and table (with answer)")
         with under(f"specificity_tasks.{name}"):
