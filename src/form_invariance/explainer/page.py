@@ -43,11 +43,6 @@ class Explained:
     answers: Sequence[Answer]
 
 
-def sections(answers: Sequence[Answer]) -> dict[str, Answer]:
-    """The report's answers by the figures that they show, and by their questions."""
-    return {name: answer for answer in answers for name in (*answer.figures, answer.question)}
-
-
 def _contents(own: Explained) -> dict[str, Any]:
     """What the template is given of each step."""
     tables, k = own.tables, own.k
@@ -98,7 +93,8 @@ def render(own: Explained) -> str:
         asked=own.asked,
         k=own.k,
         formats=list(own.tables["ranking"]["format"].unique()),
-        sections=sections(own.answers),
+        # The report's answers by the figures that they show, and by their questions.
+        sections={name: answer for answer in own.answers for name in (*answer.figures, answer.question)},
         census=CENSUS_QUESTION,
         **_contents(own),
     )

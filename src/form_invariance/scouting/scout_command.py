@@ -13,7 +13,6 @@ from form_invariance.experiment.options import Files, Flag, ModelOptions, Seed
 if TYPE_CHECKING:
     from form_invariance.scouting.questions import Question
 
-_TEMPLATE = "FORMAT/OPERATOR=TEMPLATE"
 _POSITIVE = Parameter(validator=validators.Number(gt=0))
 
 
@@ -24,7 +23,7 @@ def _templates(items: Sequence[str]) -> dict[tuple[str, str], list[str]]:
         cell, _, text = item.partition("=")
         form, _, operator = cell.partition("/")
         if not (form and operator and text) or "/" in operator:
-            raise UserError(f"--template: {item!r} must have the form {_TEMPLATE}")
+            raise UserError(f"--template: {item!r} must have the form FORMAT/OPERATOR=TEMPLATE")
         found.setdefault((form, operator), []).append(text)
     return found
 
