@@ -388,7 +388,7 @@ def with_another(command, option, schema, change=lambda table: table, model=MODE
         given = list(finished.commands(command)[0][:-1])
         place = given.index(option) + 1
         table = change(read_table(finished.place / given[place], schema))
-        write_table(table, to, schema, {}, {"model": model, "format": "word", "operator": OPERATOR})
+        write_table(table, to, schema, {"model": model}, {"model": model, "format": "word", "operator": OPERATOR})
         given[place] = str(to)
         return given
 

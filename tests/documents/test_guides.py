@@ -47,7 +47,7 @@ def test_configurations_of_other_tasks_are_planned(checkout, number, cells, rule
     assert {"heuristics", "agreement", "family_knockout", "browser"} & set(jobs) == set(rules.split())
 
 
-@pytest.mark.parametrize(("number", "cells"), at_night([(2, 16), (3, 15), (4, 12)]))
+@pytest.mark.parametrize(("number", "cells"), at_night([(2, 22), (3, 21), (4, 20)]))
 def test_configurations_are_planned(checkout, number, cells):
     """Cells; of the two models that come with the package, one is left out."""
     path = checkout / "config/config.yaml"
@@ -65,7 +65,7 @@ def test_configurations_are_planned(checkout, number, cells):
 def test_the_configuration_of_a_users_model_is_planned(checkout):
     (block,) = re.findall(r"```yaml\n(.*?)```", START, re.DOTALL)
     (checkout / "my.yaml").write_text(block)
-    assert pending(checkout, "--until", "patching", "--configfile", "my.yaml")["census"] == 12
+    assert pending(checkout, "--until", "patching", "--configfile", "my.yaml")["census"] == 18
 
 
 def test_maps_from_anywhere_are_scored(monkeypatch):
