@@ -92,6 +92,10 @@ CHANGES = {
         ],
     ),
     "a template": (reword, [("census", WORD | ADDITION), ("heuristics", ADDITION)]),
+    "a default written out, and the readout of patches": (
+        lambda config: config["models"][MODEL].update(dtype="float32", readout="full"),
+        [("patching", {})],
+    ),
     "the seed": (lambda config: config.update(seed=1), [("census heuristic_null", {})]),
 }
 
