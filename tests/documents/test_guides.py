@@ -47,7 +47,7 @@ def test_configurations_of_other_tasks_are_planned(checkout, number, cells, rule
     assert {"heuristics", "agreement", "family_knockout", "browser"} & set(jobs) == set(rules.split())
 
 
-@pytest.mark.parametrize(("number", "cells"), at_night([(2, 22), (3, 21), (4, 20)]))
+@pytest.mark.parametrize(("number", "cells"), at_night([(2, 22), (3, 21), (4, 24)]))
 def test_configurations_are_planned(checkout, number, cells):
     """Cells; of the two models that come with the package, one is left out."""
     path = checkout / "config/config.yaml"
