@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 import yaml
-from tabulate import tabulate
+from tabulate import tabulate  # type: ignore[import-untyped]
 
 from form_invariance.problems.tasks import Arithmetic, TableTask
 from form_invariance.scouting.questions import PROBLEMS, Question

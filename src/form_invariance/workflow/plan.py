@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from tabulate import tabulate
+from tabulate import tabulate  # type: ignore[import-untyped]
 
 from form_invariance.workflow import job_costs, machine
 
