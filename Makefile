@@ -17,6 +17,7 @@ demo: venv
 	python -m form_invariance job-server snakemake --logger lines --configfile config/demo.yaml --prioritize results/figures/embedded-shared/overlap.png
 	@echo
 	@python -m form_invariance verdicts $(foreach name,shared separate,results/embedded-$(name)/shared/verdicts.parquet)
+	@echo "embedded-shared was trained so that its formats can share neurons, embedded-separate so that they cannot."
 	@echo "Report: $(CURDIR)/results/report.html. Neurons: $(CURDIR)/results/browser. Figures: $(CURDIR)/results/figures (start with summary.png)."
 	@echo "What else is in results, and how to read it: results/README.md."
 

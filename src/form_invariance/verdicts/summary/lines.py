@@ -58,7 +58,7 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
             if each := by_operator(table, k, row["question"], row["metric"]):
                 yield f"    {each}"
     if empty:
-        yield f"  {_NOTHING.capitalize()}: {empty[0] if len(empty) == 1 else f'{len(empty)} other questions'}"
+        yield f"  Not testable: {empty[0] if len(empty) == 1 else f'{len(empty)} other questions'}"
 
 
 def said(row: Mapping[Hashable, Any]) -> str:
@@ -93,6 +93,6 @@ def interval(row: Mapping[Hashable, Any], margin: float) -> str:
     values = [row[name] for name in ("difference", "low", "high")]
     if margin:
         value, low, high = (f"{one + margin:.2f}" for one in values)
-        return f"{value} [{low}, {high}], needed {margin}"
+        return f"{value} [{low}, {high}], threshold {margin}"
     value, low, high = map(signed, values)
     return f"{value} [{low}, {high}]"
