@@ -16,78 +16,47 @@ from form_invariance.model.files import PACKAGED
 from form_invariance.model.tokenizers import load_tokenizer
 
 ROOT = Path(__file__).parents[1]
-FAMILIES = (
-    "llama",
-    "llama-tied",
-    "mistral",
-    "qwen2",
-    "qwen3",
-    "gemma2",
-    "gemma3",
-    "olmo2",
-    "phi3",
-    "gpt-neox",
-    "gpt-neox-sequential",
-    "gpt2",
-)
+FAMILIES = ("llama", "llama-tied", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "olmo2", "phi3")
+FAMILIES += ("gpt-neox", "gpt-neox-sequential", "gpt2")
 
 
 def _configuration(family: str, vocabulary: int):
     import transformers as hf
 
-    common = {
-        "vocab_size": vocabulary,
-        "hidden_size": 48,
-        "intermediate_size": 80,
-        "num_hidden_layers": 4,
-        "num_attention_heads": 6,
-        "num_key_value_heads": 2,
-        "initializer_range": 0.15,
-        "tie_word_embeddings": False,
-        "bos_token_id": 0,
-        "eos_token_id": 1,
-        "pad_token_id": None,
-    }
-    scaled = {
-        "rope_type": "llama3",
-        "rope_theta": 500000.0,
-        "factor": 8.0,
-        "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 16,
-    }
-    neox = {key: value for key, value in common.items() if key != "num_key_value_heads"}
+    common = {"vocab_size": vocabulary, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 4}
+    common |= {"num_attention_heads": 6, "num_key_value_heads": 2, "initializer_range": 0.15}
+    common |= {"tie_word_embeddings": False, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": None}
+    scaled = {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "original_max_position_embeddings": 16}
+    scaled |= {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
     local = {"rope_type": "default", "rope_theta": 10000.0}
-    partial = {**local, "partial_rotary_factor": 0.5}
-    neox |= {"rope_parameters": partial}
+    partial = {"rope_parameters": {**local, "partial_rotary_factor": 0.5}}
+    tied = {"num_key_value_heads": 6, "tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True}
     gemma = {"head_dim": 12, "query_pre_attn_scalar": 20, "sliding_window": 64, "tie_word_embeddings": True}
-    gemma3 = {
-        "layer_types": ["sliding_attention", "full_attention"] * 2,
-        "rope_parameters": {
-            "sliding_attention": local,
-            "full_attention": {"rope_type": "linear", "rope_theta": 1000000.0, "factor": 8.0},
-        },
-    }
-    gpt2 = {"n_embd": 48, "n_inner": 80, "n_layer": 4, "n_head": 6, "n_positions": 64, "initializer_range": 0.15}
-    return {
-        "llama": lambda: hf.LlamaConfig(**common, rope_parameters=scaled),
-        "llama-tied": lambda: hf.LlamaConfig(
-            **{**common, "num_key_value_heads": 6, "tie_word_embeddings": True}, attention_bias=True, mlp_bias=True
-        ),
-        "mistral": lambda: hf.MistralConfig(**common),
-        "qwen2": lambda: hf.Qwen2Config(**common),
-        "qwen3": lambda: hf.Qwen3Config(**common, head_dim=16),
-        # Caps so low that they matter to weights this small.
-        "gemma2": lambda: hf.Gemma2Config(
-            **{**common, **gemma}, attn_logit_softcapping=2.0, final_logit_softcapping=5.0
-        ),
-        "gemma3": lambda: hf.Gemma3TextConfig(**{**common, **gemma, **gemma3}),
-        "olmo2": lambda: hf.Olmo2Config(**common),
-        "phi3": lambda: hf.Phi3Config(**common, rope_parameters=partial),
-        "gpt-neox": lambda: hf.GPTNeoXConfig(**neox),
-        "gpt-neox-sequential": lambda: hf.GPTNeoXConfig(**neox, use_parallel_residual=False),
-        "gpt2": lambda: hf.GPT2Config(vocab_size=vocabulary, **gpt2, bos_token_id=0, eos_token_id=1),
-    }[family]()
+    # Caps so low that they matter to weights this small.
+    gemma2 = {**gemma, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 5.0}
+    linear = {"rope_type": "linear", "rope_theta": 1000000.0, "factor": 8.0}
+    gemma3 = {**gemma, "layer_types": ["sliding_attention", "full_attention"] * 2}
+    gemma3 |= {"rope_parameters": {"sliding_attention": local, "full_attention": linear}}
+    gpt2 = {"n_embd": 48, "n_inner": 80, "n_layer": 4, "n_head": 6, "n_positions": 64}
+    name, changes = {
+        "llama": ("Llama", {"rope_parameters": scaled}),
+        "llama-tied": ("Llama", tied),
+        "mistral": ("Mistral", {}),
+        "qwen2": ("Qwen2", {}),
+        "qwen3": ("Qwen3", {"head_dim": 16}),
+        "gemma2": ("Gemma2", gemma2),
+        "gemma3": ("Gemma3Text", gemma3),
+        "olmo2": ("Olmo2", {}),
+        "phi3": ("Phi3", partial),
+        "gpt-neox": ("GPTNeoX", partial),
+        "gpt-neox-sequential": ("GPTNeoX", {**partial, "use_parallel_residual": False}),
+        "gpt2": ("GPT2", gpt2),
+    }[family]
+    if name == "GPT2":
+        common = {key: common[key] for key in ("vocab_size", "initializer_range", "bos_token_id", "eos_token_id")}
+    if name == "GPTNeoX":
+        del common["num_key_value_heads"]
+    return getattr(hf, f"{name}Config")(**{**common, **changes})
 
 
 def write_model(folder: Path, family: str, tokenizer) -> Path:

@@ -6,15 +6,13 @@ import subprocess
 import sys
 
 import pytest
-import torch
 import yaml
-from safetensors.torch import load_file, save_file
-from stub_checkout import ROOT, environment
+from hugging_face import write_shards
+from safetensors.torch import load_file
+from stub_checkout import ROOT, environment, make_checkout
 
 from faults.commands import finished_jobs, run
 from form_invariance.model.files import PACKAGED
-
-SHARDS = ["model-1.safetensors", "model-2.safetensors"]
 
 
 def write_model(folder):
@@ -23,14 +21,10 @@ def write_model(folder):
     source = PACKAGED / "embedded-shared"
     shutil.copy(source / "config.json", folder)
     weights = load_file(source / "model.safetensors")
-    place = {name: SHARDS[index % 2] for index, name in enumerate(sorted(weights))}
-    for shard in SHARDS:
-        own = {name: weight.to(torch.bfloat16) for name, weight in weights.items() if place[name] == shard}
-        save_file(own, folder / shard)
+    write_shards({name: weight.bfloat16() for name, weight in weights.items()}, folder)
     tokenizer = json.loads((source / "tokenizer.json").read_text())
     settings = json.loads((source / "tokenizer_config.json").read_text())
     for name, content in {
-        "model.safetensors.index.json": {"metadata": {}, "weight_map": place},
         "tokenizer.json": {**tokenizer, "post_processor": None},
         "tokenizer_config.json": {**settings, "add_bos_token": True},
         "generation_config.json": {"do_sample": False},
@@ -41,10 +35,7 @@ def write_model(folder):
 @pytest.fixture(scope="session")
 def finished_run(tmp_path_factory):
     """A folder in which the small grid has run."""
-    folder = tmp_path_factory.mktemp("run") / "checkout"
-    skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    for name in ("workflow", "config", "src", "envs"):
-        shutil.copytree(ROOT / name, folder / name, ignore=skip)
+    folder = make_checkout(tmp_path_factory.mktemp("run") / "checkout", stub=False)
     write_model(folder / "model")
     small = yaml.safe_load((ROOT / "config/test.yaml").read_text())
     (folder / "my.yaml").write_text(yaml.safe_dump({**small, "models": {"m": {"source": "model"}}}))

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import yaml
-from stub_checkout import ROOT, environment, make_checkout
+from stub_checkout import environment, make_checkout
 
 from form_invariance.stages.agreement.table import AGREEMENT
 from form_invariance.stages.overlap.table import OVERLAP
@@ -31,9 +31,7 @@ SMALLEST = {
 
 
 def test_the_smallest_grid(tmp_path):
-    folder = make_checkout(tmp_path / "checkout")
-    main = "src/form_invariance/__main__.py"
-    (folder / main).write_bytes((ROOT / main).read_bytes())
+    folder = make_checkout(tmp_path / "checkout", stub=False)
     (folder / "smallest.yaml").write_text(yaml.safe_dump(SMALLEST))
     words = [sys.executable, "-m", "snakemake", "--configfile", "smallest.yaml"]
     done = subprocess.run(words, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=1200)

@@ -69,28 +69,13 @@ def random_model(architecture: str, vocabulary: int, *, tied: bool) -> Any:
     """Hugging Face's model with random weights."""
     import transformers as hf
 
-    sizes = {
-        "vocab_size": vocabulary,
-        "hidden_size": 64,
-        "intermediate_size": 96,
-        "num_hidden_layers": 3,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 256,
-        "initializer_range": 0.15,
-        "rms_norm_eps": 1e-5,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0},
-        "tie_word_embeddings": tied,
-    }
-    gemma = {
-        "head_dim": 256,
-        "num_hidden_layers": 7,
-        "sliding_window": 16,
-        "rope_parameters": {
-            "full_attention": {"rope_type": "default", "rope_theta": 5000.0},
-            "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
-        },
-    }
+    local = {"rope_type": "default", "rope_theta": 5000.0}
+    sizes = {"vocab_size": vocabulary, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3}
+    sizes |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256}
+    sizes |= {"initializer_range": 0.15, "rms_norm_eps": 1e-5, "rope_parameters": local}
+    sizes |= {"tie_word_embeddings": tied}
+    ropes = {"full_attention": local, "sliding_attention": {**local, "rope_theta": 10_000.0}}
+    gemma = {"head_dim": 256, "num_hidden_layers": 7, "sliding_window": 16, "rope_parameters": ropes}
     is_gemma = architecture == "gemma3"
     config = hf.Gemma3TextConfig(**(sizes | gemma)) if is_gemma else hf.LlamaConfig(**sizes)
     torch.manual_seed(0)
@@ -149,20 +134,12 @@ def fields_of(model: Any, tokenizer: Tokenizer, pre: str) -> dict[str, Any]:
     }
     if gemma:
         sizes |= {"attention.sliding_window": c.sliding_window}
-    tokenizer_fields = {
-        "model": "gpt2",
-        "pre": pre,
-        "tokens": tokens,
-        "token_type": [3 if token in SPECIAL else 4 if token == ADDED else 1 for token in tokens],
-        "merges": [" ".join(merge) for merge in merges],
-        "bos_token_id": BOS,
-        "eos_token_id": 2,
-        "add_bos_token": False,
-    }
+    said = {"model": "gpt2", "pre": pre, "tokens": tokens, "merges": [" ".join(merge) for merge in merges]}
+    said |= {"token_type": [3 if token in SPECIAL else 4 if token == ADDED else 1 for token in tokens]}
+    said |= {"bos_token_id": BOS, "eos_token_id": 2, "add_bos_token": False}
     architecture = c.model_type.removesuffix("_text")
-    return {f"{architecture}.{key}": value for key, value in sizes.items()} | {
-        f"tokenizer.ggml.{key}": value for key, value in tokenizer_fields.items()
-    }
+    fields = {f"{architecture}.{key}": value for key, value in sizes.items()}
+    return fields | {f"tokenizer.ggml.{key}": value for key, value in said.items()}
 
 
 def write_gguf(path: Path, architecture: str, fields: dict[str, Any], tensors: dict) -> Path:

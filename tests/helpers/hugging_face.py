@@ -13,6 +13,7 @@ from form_invariance.model import decoder
 from form_invariance.model import loading as models
 from form_invariance.model.loading import OLD_BUFFERS
 
+INDEX, SHARDS = "model.safetensors.index.json", ["model-1.safetensors", "model-2.safetensors"]
 TOKENS = torch.arange(3, 87, 7)[None]
 
 
@@ -28,6 +29,42 @@ def reading(*changes):
     finally:
         for handle in handles:
             handle.remove()
+
+
+class HuggingFace:
+    """Hugging Face's model with functions of what its down-projections read: the neurons."""
+
+    def __init__(self, folder, down="model.layers.{}.mlp.down_proj"):
+        from transformers import AutoModelForCausalLM
+
+        self.model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
+        layers = range(self.model.config.num_hidden_layers)
+        self.readers = [self.model.get_submodule(down.format(layer)) for layer in layers]
+
+    def logits(self, tokens, change=lambda layer, post: post):
+        """Last-token logits (B, V); `change(layer, neurons (B, T, m))` gives the neurons of each layer."""
+        changes = [(one, lambda post, at=layer: change(at, post)) for layer, one in enumerate(self.readers)]
+        with reading(*changes):
+            return self.model(tokens).logits[:, -1]
+
+    @torch.no_grad()
+    def neurons(self, tokens):
+        """All neurons' activations, (layers, B, T, m)."""
+        seen = []
+        self.logits(tokens, lambda layer, post: seen.append(post.clone()) or post)
+        return torch.stack(seen)
+
+
+def set_at_the_last_token(layer, neuron, value):
+    """A function for `logits` that sets a neuron of a layer at the last token, alone, to value (B,)."""
+
+    def change(at, post):
+        if at == layer:
+            post = post.clone()
+            post[:, -1, neuron] = value
+        return post
+
+    return change
 
 
 def read_by_hugging_face(folder):
@@ -70,6 +107,14 @@ def compare(folder, *, prove=False):
     assert not {name for name in other if not OLD_BUFFERS.search(name)}, "Hugging Face ignores or invents weights"
     torch.testing.assert_close(ours, logits, atol=1e-4 * float(logits.abs().max()), rtol=0)
     return ""
+
+
+def write_shards(weights, folder):
+    """Store weights as large models are, in two files and an index."""
+    place = {name: SHARDS[number % 2] for number, name in enumerate(sorted(weights))}
+    for shard in SHARDS:
+        save_file({name: weights[name] for name in weights if place[name] == shard}, folder / shard)
+    (folder / INDEX).write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": place}))
 
 
 def rewritten(folder, to, change_config=lambda config: config, change=lambda weights: weights):

@@ -16,14 +16,15 @@ ROOT = Path(__file__).parents[2]
 NASTY = 'it\'s "$(touch pwned)" `touch pwned` \\ $HOME; * {{x\n{a}+{b}='
 
 
-def make_checkout(folder: Path) -> Path:
-    """A copy of what the graph needs, with its byte code, in which the commands only write their outputs."""
+def make_checkout(folder: Path, *, stub: bool = True) -> Path:
+    """A copy of what the graph needs, with its byte code; with `stub` the commands only write their outputs."""
     skip = shutil.ignore_patterns("*.egg-info")
     for name in ("workflow", "config", "src", "envs"):
         shutil.copytree(ROOT / name, folder / name, ignore=skip)
     for name in ("Snakefile", "profiles", "slurm"):
         shutil.copy(ROOT / name, folder / name, follow_symlinks=False)
-    shutil.copy(ROOT / "tests/helpers/stub_package.py", folder / "src/form_invariance/__main__.py")
+    if stub:
+        shutil.copy(ROOT / "tests/helpers/stub_package.py", folder / "src/form_invariance/__main__.py")
     return folder
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from constructed_run import start as model_of
 from graded_models import PLANTED, WIDTH, carriers, write_model
 from nulls import OF_BEST, asked, contrasts_of
 from planted_models import EXPRESSION, LATE, LIMITS, TEMPLATES
@@ -25,6 +24,9 @@ from form_invariance.experiment.intervene import intervene, start, unmodified
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.neuron_sets import BEST_IN
 from form_invariance.experiment.questions import SERVES
+from form_invariance.experiment.run import Run
+from form_invariance.model import loading
+from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.mean_cache import compute as mean_cache
@@ -58,7 +60,8 @@ def model_and_census(folder, share, sharper=1):
     (path,) = folder.glob("*.safetensors")
     weights = load_file(path)
     save_file({**weights, "lm_head.weight": sharper * weights["lm_head.weight"]}, path, {"format": "pt"})
-    run, task = model_of(folder), Arithmetic(EXPRESSION, LIMITS)
+    run = Run(loading.load(folder), load_tokenizer(folder), LATE[0])
+    task = Arithmetic(EXPRESSION, LIMITS)
     censuses = {
         name: take_census(run.model, run.tokenizer, template, "sum", task, None, SEED)
         for name, template in TEMPLATES.items()
