@@ -1,9 +1,8 @@
 """Every command that Snakemake runs, on a model whose circuit was built by hand, from the census to the report."""
 
-import json
-import re
 import sys
 from contextlib import nullcontext
+from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -15,12 +14,10 @@ from planted_run import MODEL, NOT_SHOWN, OPERATOR, SIZE, planted, separate
 from pretended_gpu import CARD, pretended_gpu
 from replayed_run import run
 from safetensors.torch import load_file
-from settings import complete
 
 from form_invariance.beyond.engine_check.table import ENGINE_CHECK
 from form_invariance.cli import main
 from form_invariance.experiment.contrasts import overall
-from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
 from form_invariance.stages.heuristics.table import LABELLED_NEURONS
@@ -44,18 +41,6 @@ def finished(tmp_path_factory):
 def both(request, tmp_path_factory):
     """Whether the formats share their neurons, and the run of this model."""
     return request.param == "finished", MADE[request.param](tmp_path_factory)
-
-
-def rerun(finished, place, **options):
-    """The commands that run the model, and those between them, with other options."""
-    return planted_run.run(place / "run", finished.calls, null=finished.null, skip=NO_RUN, **options)
-
-
-def test_every_file_says_what_made_it(finished):
-    files = [*finished.folder.rglob("*.parquet")]
-    assert len(files) > 50
-    for path in files:
-        assert provenance_of(path), path
 
 
 def test_the_model_adds_but_for_what_it_was_made_to_misread(both):
@@ -178,36 +163,13 @@ def test_correlations_are_those_of_the_sampled_maps(finished):
         np.testing.assert_allclose(rows["correlation"], expected, atol=1e-9)
 
 
-def test_the_report_says_that_the_planted_circuit_is_needed_and_suffices(finished):
-    page = (finished.results / "report.html").read_text()
-    assert page.count('<tr><th scope="row">') == len(QUESTIONS)
-    assert "to 100.0% (code addition)" in page
-    assert page.count("By probability, the primary metric: yes.") == 2
-    assert "data:image/svg+xml;base64," in page
-
-
-def test_the_explained_page_finds_the_planted_circuit(finished):
-    page, report = ((finished.results / f"{name}.html").read_text() for name in ("explained", "report"))
-    both = len(LATE) * PLANTED
-    assert f"{both} of {both} are shared" in " ".join(re.sub(r"<[^>]+>", " ", page).split())
-    assert set(re.findall(r'id="([^"]+)"', report)) >= set(re.findall(r'href="report.html#([^"]+)"', page))
-
-
-def test_the_browser_shows_every_planted_neuron(finished):
-    page = (finished.results / f"browser/{MODEL}.html").read_text()
-    data = page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
-    shown = json.loads(data)["operators"][OPERATOR]["neurons"]
-    planted = planted_neurons(True, seed=0)
-    expected = {(layer, neuron) for layer in LATE for neuron in planted["word", layer]}
-    assert {(one["layer"], one["neuron"]) for one in shown} == expected
-    assert all(max(one["rank"]) <= PLANTED for one in shown)
-
-
 @pytest.fixture(scope="module")
 def on_card(finished, tmp_path_factory):
     """The same on a pretended graphics card, and how many operations ran there."""
     with pretended_gpu() as card:
-        return rerun(finished, tmp_path_factory.mktemp("card"), device=CARD.type), card.operations
+        place = tmp_path_factory.mktemp("card") / "run"
+        own = planted_run.run(place, finished.calls, null=finished.null, skip=NO_RUN, device=CARD.type)
+        return own, card.operations
 
 
 def test_a_card_gives_the_same_files(finished, on_card):
@@ -231,29 +193,10 @@ def test_a_card_gives_the_same_files(finished, on_card):
     assert provenance_of(own.cell("word", "census.parquet"))["device"].startswith(CARD.type)
 
 
-@pytest.fixture(scope="module")
-def in_bfloat16(finished, tmp_path_factory):
-    """Every command that runs the model, in bfloat16."""
-    return rerun(finished, tmp_path_factory.mktemp("bfloat16"), dtype="bfloat16")
-
-
-@pytest.mark.nightly
-def test_bfloat16_finds_the_planted_circuit(in_bfloat16):
-    planted = planted_neurons(True, seed=0)
-    circuit = pd.read_parquet(in_bfloat16.shared("circuit.parquet"))
-    assert {layer: own["neuron"].tolist() for layer, own in circuit.groupby("layer")} == {
-        layer: planted["word", layer] for layer in LATE
-    }
-    for name in TEMPLATES:
-        rows = pd.read_parquet(in_bfloat16.cell(name, "interventions.parquet"))
-        kept = rows.query("intervention == 'keep_only' and neurons == 'circuit' and positions == 'all'")
-        assert kept["accuracy"].min() > 0.9
-        assert provenance_of(in_bfloat16.cell(name, "ranking.parquet"))["dtype"] == "bfloat16"
-
-
 def test_lower_precision_on_a_card(finished, tmp_path):
     inputs = {"dataset": "dataset", "corrupt-table": "corrupt", "attribution": "attribution"}
     files = [f"--{option}={finished.cell('code', f'{table}.parquet')}" for option, table in inputs.items()]
+    files += ["--late-from=half_depth", "--prompts=10"]
     tables = {}
     for device in ("cpu", CARD.type):
         with pretended_gpu() if device == CARD.type else nullcontext():
@@ -291,14 +234,6 @@ def test_a_model_that_transformer_lens_cannot_run(finished, tmp_path, monkeypatc
     assert not table["within"].any()
 
 
-def circuits_of(finished):
-    """The options that name a run's circuits."""
-    return (
-        *("--circuit", finished.shared("circuit.parquet")),
-        *("--circuit-halves", finished.shared("circuit_halves.parquet")),
-    )
-
-
 def test_the_templates_own_means_are_tried_too(finished, tmp_path):
     """Two templates of unequal length make the format's means; either's own means give what they give alone."""
     together, own, other = (tmp_path / f"{name}.safetensors" for name in ("together", "addition", "other"))
@@ -306,16 +241,18 @@ def test_the_templates_own_means_are_tried_too(finished, tmp_path):
     keys = {**provenance_of(path)["keys"], "operator": "x"}
     write_table(read_table(path, CENSUS), tmp_path / "x.parquet", CENSUS, provenance_of(path), keys)
     censuses = [finished.cell("word", "census.parquet"), tmp_path / "x.parquet"]
-    sample = ("--censuses", *censuses, "--exclude", finished.cell("word", "dataset.parquet"), "--prompts", 200)
+    sample = ("--censuses", *censuses, "--exclude", finished.cell("word", "dataset.parquet"), "--prompts=200")
     outputs = ("--output", together, "--template-outputs", own, other)
-    run("mean-cache", *finished.on_model, *sample, *outputs)
+    run("mean-cache", *finished.on_model, *sample, "--seed=0", *outputs)
     tensors = {path: read_tensors(path, "mean_cache") for path in (together, own, other)}
     counts = [arrays["count"] for arrays, _ in tensors.values()]
     assert counts[0].max() == counts[1].max() + counts[2].max()
     assert [provenance["prompts"] for _, provenance in tensors.values()][1:] == [{"addition": 100}, {"x": 100}]
 
     inputs = [f"--{name}={finished.cell('word', f'{name}.parquet')}" for name in ("dataset", "ranking")]
-    inputs += [*circuits_of(finished), *SIZE, "--bootstrap", 20]
+    inputs += ["--circuit", finished.shared("circuit.parquet"), *SIZE, "--bootstrap=20", "--seed=0"]
+    inputs += ["--circuit-halves", finished.shared("circuit_halves.parquet"), "--late-from=half_depth"]
+    inputs += ["--random-seeds=5", "--matched-seeds=5", "--center-logits"]
     tables = {}
     for name, *means in (("both", together, "--template-mean-cache", own), ("own", own)):
         files = [tmp_path / f"{name}{of}.parquet" for of in ("", "_prompts")]
@@ -333,112 +270,61 @@ def test_the_templates_own_means_are_tried_too(finished, tmp_path):
         assert not np.allclose(ablated["normalized_logit"], same["normalized_logit"], atol=1e-4)
 
 
-def changed(path, to, change):
-    """A copy of a table of partners or of tensors in which something was changed, written as whole files are."""
-    if path.suffix == ".parquet":
-        write_table(
-            change(read_table(path, CORRUPT)), to, CORRUPT, provenance_of(path), provenance_of(path)["keys"]
-        )
-    else:
-        tensors, provenance = change(*read_tensors(path, path.stem))
-        write_tensors(tensors, to, path.stem, provenance, provenance["keys"])
-    return to
+def another(option, kind, change=copy, model=MODEL):
+    """Makes a command read another file in the place of the first one that an option names.
+
+    Args:
+        kind: the schema of a table, or the kind of tensors.
+        change: another table of a table, other tensors of tensors.
+        model: the model that the file says it is of.
+    """
+
+    def edit(words, finished, to):
+        place = words.index(option) + 1
+        path = finished.place / words[place]
+        made = {**provenance_of(path), "model": model}
+        keys = {**made["keys"], "model": model}
+        to = to.with_suffix(path.suffix)
+        if isinstance(kind, str):
+            write_tensors(change(read_tensors(path, kind)[0]), to, kind, made, keys)
+        else:
+            write_table(change(read_table(path, kind)), to, kind, made, keys)
+        return [*words[:place], str(to), *words[place + 1 :]]
+
+    return edit
 
 
-def attribution_of(finished, to, change):
-    files = [finished.cell("word", f"{name}.parquet") for name in ("dataset", "corrupt")]
-    words = ("--dataset", files[0], "--corrupt-table", changed(files[1], to, change))
-    return "attribution", *finished.on_model, *words, "--output"
+def with_one_answer(table):
+    return table.assign(answer_token=table["answer_token"].max())
 
 
-def with_the_same_answers(finished, to):
-    train = read_table(finished.cell("word", "dataset.parquet"), DATASET).query("split == 'train'")
-    answers = train.sort_values("index")["answer_token"].to_numpy()
-    return attribution_of(finished, to, lambda table: table.assign(answer_token=answers))
-
-
-def circuit_of_two_models(finished, to):
-    code, word = (finished.cell(name, "indirect_effects.safetensors") for name in ("code", "word"))
-    other = changed(
-        word,
-        to.with_suffix(".safetensors"),
-        lambda tensors, provenance: (tensors, {**provenance, "model": "another"}),
-    )
-    return "circuit", "--effects", code, other, *SIZE, "--halves-output", to, "--output"
-
-
-def interventions_with_a_narrow_cache(finished, to):
-    def narrow(tensors, provenance):
-        return {name: array for name, array in tensors.items() if name != "neurons.3"}, provenance
-
-    cache = changed(finished.folder / "symbolic/mean_cache.safetensors", to, narrow)
-    files = [f"--{name}={finished.cell('word', f'{name}.parquet')}" for name in ("dataset", "ranking")]
-    words = (*files, *circuits_of(finished), *SIZE, "--mean-cache", cache)
-    return "interventions", *finished.on_model, *words, "--prompts-output", to, "--output"
-
-
-def census_of(finished):
-    return "--censuses", finished.cell("word", "census.parquet")
-
-
-def with_another(command, option, schema, change=lambda table: table, model=MODEL):
-    """A command of the run, up to its output, with another table in the place of one that an option names."""
-
-    def words(finished, to):
-        given = list(finished.commands(command)[0][:-1])
-        place = given.index(option) + 1
-        table = change(read_table(finished.place / given[place], schema))
-        write_table(table, to, schema, {"model": model}, {"model": model, "format": "word", "operator": OPERATOR})
-        given[place] = str(to)
-        return given
-
-    return words
+def without_a_layer(tensors):
+    return {name: values for name, values in tensors.items() if name != "neurons.3"}
 
 
 def renumbered(table):
-    """The labelled neurons, one of which is another."""
-    return table.assign(neuron=table["neuron"].replace(table["neuron"].iloc[0], 63 - table["neuron"].iloc[0]))
+    return table.assign(neuron=63 - table["neuron"])
 
 
-REFUSALS = [
-    (
-        lambda run, to: attribution_of(run, to, lambda table: table.iloc[1:]),
-        "does not have one partner for each train",
-    ),
-    (with_the_same_answers, "a corrupt partner has the same answer"),
-    (circuit_of_two_models, "--effects: the files are of different models"),
-    (interventions_with_a_narrow_cache, "the mean cache was made with a model of another shape"),
-    (
-        lambda run, to: (
-            *("mean-cache", *run.on_model, *census_of(run)),
-            *("--template-outputs", to, to, "--output"),
-        ),
-        "--template-outputs: give one file for each of the 1 tables of --censuses",
-    ),
-    (
-        lambda run, to: (
-            *("probe", *run.on_model, *census_of(run)),
-            *("--prompts", 1, "--output"),
-        ),
-        "is left to t",
-    ),
-    (
-        with_another("paper-tables", "--tables", CENSUS, model="another"),
-        "--tables: the table census of ",
-    ),
-    (
-        with_another("agreement", "--neurons", LABELLED_NEURONS, renumbered),
-        ".safetensors must have the neurons of ",
-    ),
-]
+REFUSALS = {
+    "does not have one partner for each": ("attribution", another("--corrupt-table", CORRUPT, lambda t: t[1:])),
+    "a corrupt partner has the same answer": ("attribution", another("--corrupt-table", CORRUPT, with_one_answer)),
+    "the files are of different models": ("circuit", another("--effects", "indirect_effects", model="x")),
+    "with a model of another shape": ("interventions", another("--mean-cache", "mean_cache", without_a_layer)),
+    "give one file for each of the 1 tables": ("mean-cache", lambda words, *_: [*words, "one more"]),
+    "is left to t": ("probe", lambda words, *_: ["1" if word == "600" else word for word in words]),
+    "--tables: the table census of ": ("paper-tables", another("--tables", CENSUS, model="x")),
+    ".safetensors must have the neurons of ": ("agreement", another("--neurons", LABELLED_NEURONS, renumbered)),
+}
 
 
-@pytest.mark.parametrize(("words", "sentence"), REFUSALS)
-def test_files_that_do_not_belong_together_are_refused(finished, tmp_path, capsys, monkeypatch, words, sentence):
+@pytest.mark.parametrize("sentence", REFUSALS)
+def test_files_that_do_not_belong_together_are_refused(finished, tmp_path, capsys, monkeypatch, sentence):
+    command, edit = REFUSALS[sentence]
     monkeypatch.chdir(finished.place)
-    output = tmp_path / "out"
-    assert main(complete((*words(finished, tmp_path / "changed"), output))) == 2
+    words = edit(finished.commands(command)[0], finished, tmp_path / "changed")
+    assert main([*words[:-1], str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert said.startswith("error: ")
     assert sentence in said
-    assert not output.exists()
+    assert not (tmp_path / "out").exists()

@@ -7,15 +7,12 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 from configurations import SCHEMA, SMALL, places, with_value
 from hostile_values import FUZZ, TEXTS, VALUES, refusal
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from form_invariance.model import loading as models
-from form_invariance.model.files import PACKAGED
-from form_invariance.model.folders import weight_files
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.operands import evaluate
 from form_invariance.workflow import config_check
@@ -77,33 +74,13 @@ def test_numbers_that_are_too_large_are_not_defined():
     assert answer[1] == 2**9
 
 
-def model_folder(folder, **changes):
-    """The files of a model of the package, with some keys of config.json changed; `...` deletes one."""
-    folder.mkdir()
-    for path in (PACKAGED / "embedded-shared").iterdir():
-        (folder / path.name).symlink_to(path)
-    raw = json.loads((folder / "config.json").read_text())
-    raw = {key: value for key, value in {**raw, **changes}.items() if value is not ...}
-    (folder / "config.json").unlink()
-    (folder / "config.json").write_text(json.dumps(raw))
-    return folder
-
-
-@pytest.mark.parametrize("name", ["..", "", "\0", None])
-def test_an_index_leads_to_no_file_outside_the_model(tmp_path, name):
-    folder = model_folder(tmp_path / "model")
-    (folder / "model.safetensors").unlink()
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"lm_head.weight": name}}))
-    said = refusal(weight_files, folder)[1]
-    assert ", which its index names, is missing" in said or "has no weight_map" in said
-
-
-def test_no_pickle_and_no_code_of_a_model_is_run(tmp_path):
+def test_no_pickle_and_no_code_of_a_model_is_run(packaged_copy):
     """Neither weights that are a pickle, nor code that config.json asks for."""
-    touch = "import pathlib; pathlib.Path(__file__).with_name('pwned').touch()"
+    folder = packaged_copy
+    raw = json.loads((folder / "config.json").read_text())
     auto = {"AutoConfig": "evil.Evil", "AutoModelForCausalLM": "evil.Evil", "AutoTokenizer": ["evil.Evil", None]}
-    folder = model_folder(tmp_path / "model", auto_map=auto)
-    (folder / "evil.py").write_text(touch)
+    (folder / "config.json").write_text(json.dumps({**raw, "auto_map": auto}))
+    (folder / "evil.py").write_text("import pathlib; pathlib.Path(__file__).with_name('pwned').touch()")
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Evil(folder / "pwned")))
     models.load(folder)
     load_tokenizer(folder)

@@ -9,13 +9,10 @@ import pytest
 import torch
 from replayed_run import run
 from safetensors.torch import load_file, save_file
-from small_cells import attribute, write_prompts
 
 from form_invariance.model import memory
 from form_invariance.model.files import PACKAGED
-from form_invariance.stages.agreement.compute import operator_tables
 from form_invariance.stages.attribution.table import ATTRIBUTION
-from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
 from form_invariance.stages.overlap.table import OVERLAP
 from form_invariance.stages.patching.table import RANKING
@@ -29,11 +26,12 @@ CLOSE = {"rtol": 2e-4, "atol": 1e-5}  # float32 effects agree with hooked passes
 
 def rank(folder, model):
     """Attribution, exact patching and the ranking of the dataset in a folder."""
-    files = {name: folder / f"{name}.parquet" for name in ("dataset", "corrupt", "attribution", "ranking")}
-    attribute(files, 40, ("--model", model))
-    train = ("--dataset", files["dataset"], "--corrupt-table", files["corrupt"])
-    outputs = ("--output", folder / "effects.safetensors", "--ranking-output", files["ranking"])
-    run("patching", "--model", model, *train, "--attribution", files["attribution"], *outputs)
+    names = ("dataset", "corrupt", "attribution", "ranking")
+    dataset, corrupt, attribution, ranking = (folder / f"{name}.parquet" for name in names)
+    effects = folder / "effects.safetensors"
+    train = ("--model", model, "--late-from=half_depth", "--dataset", dataset, "--corrupt-table", corrupt)
+    run("attribution", *train, "--candidates", 40, "--output", attribution)
+    run("patching", *train, "--attribution", attribution, "--output", effects, "--ranking-output", ranking)
     return folder
 
 
@@ -42,7 +40,12 @@ def cells(tmp_path_factory):
     """The ranking of a few prompts in two formats."""
     root = tmp_path_factory.mktemp("cells")
     for name, template in TEMPLATES.items():
-        write_prompts(root / name, template, "subtraction", "a - b", pairs=40, train=9, draws=2)
+        census, dataset, corrupt = (root / name / f"{table}.parquet" for table in ("census", "dataset", "corrupt"))
+        asked = ("--operator", "subtraction", "--expression", "a - b", f"--template={template}", "--pairs", 40)
+        limits = ("--operand-min=6", "--operand-max=999", "--answer-min=3", "--answer-max=999", "--seed=0")
+        run("census", "--model", MODEL, "--format", name, *asked, *limits, "--output", census)
+        sizes = ("--train=9", "--eval=2", "--corrupt-seeds=2", "--seed=0")
+        run("dataset", "--census", census, *sizes, "--output", dataset, "--corrupt-output", corrupt)
         rank(root / name, MODEL)
     return root
 
@@ -95,44 +98,16 @@ def test_size_of_batches(cells, copied, monkeypatch):
 
 
 def test_order_of_formats(cells, tmp_path):
-    found = {}
+    found = []
     for names in (["symbolic", "code"], ["code", "symbolic"]):
-        folder = tmp_path / names[0]
-        effects = [cells / name / "effects.safetensors" for name in names]
-        words = ["--effects", *effects, "--k", "5", "20", "--membership", "top_k"]
-        outputs = ["--output", folder / "overlap.parquet", "--reliability-output", folder / "reliability.parquet"]
-        run("overlap", *words, "--bootstrap", "50", *outputs)
-        run(
-            "circuit", *words, "--output", folder / "circuit.parquet", "--halves-output", folder / "halves.parquet"
-        )
-        overlap = read_table(folder / "overlap.parquet", OVERLAP)
+        table = tmp_path / f"{names[0]}.parquet"
+        words = ["--effects", *(cells / name / "effects.safetensors" for name in names), "--k", "5", "20"]
+        outputs = ["--output", table, "--reliability-output", tmp_path / "reliability.parquet"]
+        run("overlap", *words, "--membership=top_k", "--bootstrap=50", "--seed=0", *outputs)
+        overlap = read_table(table, OVERLAP)
         overlap["formats"] = ["+".join(sorted(text.split("+"))) for text in overlap["formats"]]
-        found[names[0]] = overlap, read_table(folder / "circuit.parquet", CIRCUIT)
-    for one, other in zip(*found.values(), strict=True):
-        keys = [name for name in ("membership", "k", "formats", "layer", "neuron") if name in one]
-        one, other = (table.sort_values(keys, ignore_index=True) for table in (one, other))
-        pd.testing.assert_frame_equal(one, other)
-
-
-def test_order_of_formats_in_the_agreement():
-    rng = np.random.default_rng(0)
-    shared = pd.DataFrame({"layer": np.repeat([1, 2], 30), "neuron": np.tile(np.arange(30), 2)})
-    tables = {}
-    for name in ("x", "y", "z"):
-        rows = [
-            shared.sample(40, random_state=int(rng.integers(99))).assign(
-                family=family, mode=mode, activations=kind, neurons="shared"
-            )
-            for family in ("operand range", "result modulo")
-            for mode in ("strict", "reference")
-            for kind in ("observed", "shuffled")
-        ]
-        tables[name] = pd.concat(rows).assign(label=True)
-    shared = shared.assign(neurons="shared")
-    one, counts = operator_tables(tables, shared, 20, 0, "n")
-    other, again = operator_tables({name: tables[name] for name in "zxy"}, shared, 20, 0, "n")
-    pd.testing.assert_series_equal(one["observed"], other["observed"])
-    pd.testing.assert_frame_equal(counts, again)
+        found.append(overlap.sort_values(["membership", "k", "formats", "layer"], ignore_index=True))
+    pd.testing.assert_frame_equal(*found)
 
 
 def test_numbering_of_neurons(cells, copied, tmp_path):

@@ -11,13 +11,13 @@ from ablations import at_last_token
 from form_invariance.errors import UserError
 from form_invariance.experiment import ablation, readout
 from form_invariance.experiment.indirect_effect import indirect_effect
-from form_invariance.model.replay import build_cache, last_token_neurons
+from form_invariance.model.replay import last_token_neurons
 from form_invariance.stages.attribution import compute as attribution
 from form_invariance.stages.heuristics.activations import operand_maps
 from form_invariance.stages.interventions.compute import faithfulness, summarize
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.patching.ranking import rank_cell
-from form_invariance.statistics import expected_jaccard, normal_interval, trimmed_mean, wilson
+from form_invariance.statistics import normal_interval, trimmed_mean
 
 PROMPTS = ["6+7=", "12+8=", "9+9="]
 
@@ -106,18 +106,4 @@ def test_one_prompt_ranks():
     assert table.sort_values("rank")["neuron"].tolist() == [1, 9, 4]
     assert table["ie_std"].tolist() == [0, 0, 0]
     np.testing.assert_allclose(trimmed_mean(np.array([[2.0, 3.0]])), [2, 3])
-
-
-def test_rates_of_nothing_and_of_everything():
-    low, high = wilson(np.array([0, 0, 5]), np.array([0, 5, 5]))
-    assert np.isnan([low[0], high[0]]).all()
-    assert (low[1], high[2]) == (0, 1)
-    assert expected_jaccard([7] * 3, 7) == pytest.approx(1)
     assert np.isnan(normal_interval(0.5, np.array([0.5]))).all()
-
-
-def test_the_cache_of_one_prompt(tiny):
-    model, tokenizer = tiny
-    tokens = torch.from_numpy(tokenizer.encode_batch(PROMPTS[:1]))
-    assert build_cache(model, tokens, 2).neurons.shape == (2, 1, model.config.d_mlp)
-    assert (mean_cache.compute(model, tokenizer, [PROMPTS[:1]]).variance[0] == 0).all()

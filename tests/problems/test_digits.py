@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from digit_tokenizers import by_digit
+from digit_tokenizers import by_digit, byte_level, metaspace
 
 from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange
@@ -18,23 +18,32 @@ from form_invariance.problems.tasks import (
 )
 
 LIMITS = OperandRange(1, 60, 0, 999)
+TEMPLATES = ["{a}*{b}=", "print({a} * {b})  # "]
+SPLIT = {
+    "digits": by_digit,
+    "bytes": lambda _: byte_level(TEMPLATES),
+    "spaces as letters": lambda _: metaspace(TEMPLATES, prepend=False),
+    "a space before all text": lambda _: metaspace(TEMPLATES, prepend=True),
+}
+"""From a tokenizer that keeps numbers whole to one that splits them."""
 
 
-@pytest.fixture(scope="module")
-def tokenizer(raw_tokenizer):
-    return PromptTokenizer(by_digit(raw_tokenizer), None)
+@pytest.fixture(scope="module", params=SPLIT)
+def tokenizer(request, raw_tokenizer):
+    return PromptTokenizer(SPLIT[request.param](raw_tokenizer), None)
 
 
+@pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize("digit", [0, 1, 2])
-def test_the_prompt_ends_in_the_digits_before_the_target(tokenizer, digit):
+def test_the_prompt_ends_in_the_digits_before_the_target(tokenizer, digit, template):
     task = Arithmetic("a * b", LIMITS, digit)
     problems = stated(task, pool(task))
     assert (problems["answer"].astype(str).str.len() > digit).all()
     some = problems.iloc[::97].reset_index(drop=True)
-    prompts, wanted = targets(task, tokenizer, "{a}*{b}=", some, "x")
+    prompts, wanted = targets(task, tokenizer, template, some, "x")
     for row, prompt, token in zip(some.itertuples(), prompts, wanted, strict=True):
         text = str(row.a * row.b)
-        assert prompt == f"{row.a}*{row.b}={text[:digit]}"
+        assert prompt == template.format(a=row.a, b=row.b) + text[:digit]
         assert tokenizer.text(token) == row.target == text[digit]
     assert leads(some) == [str(answer)[:digit] for answer in some["answer"]]
 
@@ -59,11 +68,8 @@ def test_carries_are_those_of_school_arithmetic(expression, digit):
     ]
     assert problems["carry"].tolist() == expected
     assert 0 < np.mean(expected) < 1
-
-
-def test_other_expressions_have_no_carry():
-    task = Arithmetic("a * b", LIMITS, 0)
-    assert (stated(task, pool(task))["carry"] == UNKNOWN).all()
+    product = Arithmetic("a * b", LIMITS, digit)
+    assert (stated(product, pool(product))["carry"] == UNKNOWN).all()
 
 
 @pytest.mark.parametrize(

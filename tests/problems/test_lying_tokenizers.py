@@ -142,24 +142,18 @@ def test_the_kept_tokenizer_is_the_same(folder):
 
 
 UNKNOWN = {"type": "WordLevel", "unk_token": "[UNK]"}
-EXCHANGED = [replacing("7", "x"), replacing("8", "7"), replacing("x", "8")]
+EXCHANGED = {"type": "Sequence", "normalizers": [replacing(*two) for two in ("7x", "87", "x8")]}
 DIGITS = {"type": "Digits", "individual_digits": True}
 STRIPPED = {"type": "Strip", "strip_left": False, "strip_right": True}
 REFUSED = [
-    (
-        lying("model", "vocab", "12", value=10**7),
-        "encodes '12' with token 10000000, but the",
-    ),
+    (lying("model", "vocab", "12", value=10**7), "encodes '12' with token 10000000, but the"),
     (lying("post_processor", "special_tokens", BOS, "ids", value=[10**7]), "the BOS token is 10000000, but the"),
     (lying("post_processor", value=around([BOS, EOS], [])), r"adds 2 tokens before every text, \[0, 1\]"),
     (lying("model", "vocab", "12", value=VOCABULARY["13"]), "the numbers 12 and 13 as the same token"),
     (lying("model", value={**UNKNOWN, "vocab": {"0": 0, "3": 3}}), "cannot encode texts such as '3': .*Missing"),
     (lying("pre_tokenizer", value=DIGITS), "number 10 into several tokens.* 0 to 9 are one token each"),
     (lying("normalizer", value=replacing("7", "٧")), "the number 7 into"),
-    (
-        lying("normalizer", value={"type": "Sequence", "normalizers": EXCHANGED}),
-        "a token that decodes to '8'",
-    ),
+    (lying("normalizer", value=EXCHANGED), "a token that decodes to '8'"),
     (lying("normalizer", value=STRIPPED), r"formats\.code\.templates\.addition .*must be the next token after"),
     # This one panics in Rust.
     (lying("pre_tokenizer", value={"type": "FixedLength", "length": 0}), "cannot encode '0': chunk size"),
@@ -180,7 +174,7 @@ def test_refused_before_a_job_starts(folder, tokenizer, sentence):
 
 IN_SOME_PAIRS = {
     "7+8": r"splits '7\+8=' as \['7\+8', '='\]: other tokens than the operands' differ from '6\+6='",
-    "8=15": r"splits '7\+8=15' as .*: .*the answer must be the next token",
+    "8=15": r"splits '7\+8=15' as .*the answer must be the next token",
 }
 
 

@@ -16,9 +16,7 @@ from form_invariance.problems.tasks import (
     check_wording,
     first_tokens,
     pool,
-    prompts_of,
     stated,
-    target_tokens,
     targets,
 )
 
@@ -129,19 +127,16 @@ def test_the_text_of_bos_is_refused_for_every_task(raw_tokenizer, tmp_path):
     whole = PromptTokenizer(raw_tokenizer, raw_tokenizer.token_to_id(BOS))
     digits = PromptTokenizer(by_digit(raw_tokenizer), whole.bos)
     limits, said = OperandRange(10, 20, 20, 40), f"^here: .*{re.escape(repr(BOS))} begins every prompt already"
+    cells = table_task(tmp_path, f"word,answer\nmouse,mice\n{BOS}one,two\n")
     for task, tokenizer, template in (
-        (Arithmetic("a + b", limits), whole, "{a}+{b}="),
-        (Arithmetic("a + b", limits, 1), digits, "{a}+{b}="),
-        (table_task(tmp_path, "word,answer\nmouse,mice\none,two\n"), whole, "{word} ="),
+        (Arithmetic("a + b", limits), whole, BOS + "{a}+{b}="),
+        (Arithmetic("a + b", limits, 1), digits, BOS + "{a}+{b}="),
+        (cells, whole, "{word} ="),
     ):
-        check_task(task, tokenizer, template, "here")
         with pytest.raises(UserError, match=said):
-            check_task(task, tokenizer, BOS + template, "here")
-        problems = stated(task, pool(task)).head(2)
+            check_task(task, tokenizer, template, "here")
         with pytest.raises(UserError, match=said):
-            target_tokens(tokenizer, prompts_of(BOS + template, problems), problems, "here")
+            targets(task, tokenizer, template, stated(task, pool(task)), "here")
+    check_task(Arithmetic("a + b", limits), whole, "{a}+{b}=", "here")
     with pytest.raises(UserError, match=said):
         check_next_token(whole, [f" {BOS}12="], [12], "here")
-    in_a_cell = table_task(tmp_path, f"word,answer\nmouse,mice\n{BOS}one,two\n")
-    with pytest.raises(UserError, match=said):
-        check_task(in_a_cell, whole, "{word} =", "here")

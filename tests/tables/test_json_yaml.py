@@ -1,41 +1,20 @@
 """JSON, YAML and models, cut, flipped or made to harm: a right reading, or a sentence that names the file."""
 
-import json
 import re
 import shutil
 from itertools import islice
 
-import hostile_values
 import numpy as np
 import pytest
-import yaml
-from configurations import SCHEMA, SHIPPED
 from damages import damages
+from hostile_values import refusal
+from hugging_face import INDEX, SHARDS, write_shards
 from safetensors.torch import load_file
-from stub_checkout import ROOT
 
 from form_invariance.errors import UserError
 from form_invariance.model import loading as models
 from form_invariance.model import tokenizers
-from form_invariance.workflow import config_check, config_schema
-
-
-def refusal(path, read, *arguments):
-    """What reading returns, and the one line that names the file where it refuses."""
-    found, text = hostile_values.refusal(read, *arguments)
-    assert not text or str(path) in text, text
-    return found, text
-
-
-@pytest.mark.parametrize("name", ["config.yaml", "cluster.example.yaml"])
-def test_a_damaged_configuration_is_refused_or_checked(tmp_path, name):
-    path, content = tmp_path / name, (ROOT / "config" / name).read_bytes()
-    content = yaml.safe_dump(yaml.safe_load(content)).encode()
-    for bad in islice(damages(content, np.random.default_rng(0)), 72):
-        path.write_bytes(bad)
-        found, _ = refusal(path, config_check.load, path)
-        if found is not None and name != "cluster.example.yaml":
-            refusal("config", config_schema.check_schema, {**SHIPPED, **found}, SCHEMA)
+from form_invariance.workflow import config_check
 
 
 @pytest.mark.parametrize(
@@ -84,31 +63,18 @@ def test_plain_numbers_and_texts_that_look_like_numbers(tmp_path):
     }
 
 
-@pytest.fixture
-def folder(tiny_folder, tmp_path):
-    """A model whose weights are named by an index."""
-    copy = shutil.copytree(tiny_folder, tmp_path / "model")
-    # An index is not read if the folder has a file of this name.
-    (copy / "model.safetensors").rename(copy / "weights.safetensors")
-    weights = load_file(copy / "weights.safetensors")
-    index = {"metadata": {}, "weight_map": dict.fromkeys(weights, "weights.safetensors")}
-    (copy / "model.safetensors.index.json").write_text(json.dumps(index))
-    return copy
+JSON = ["config.json", "tokenizer_config.json", "tokenizer.json", INDEX]
 
 
-def read_all(folder):
-    """Everything that a job reads of a model."""
-    return models.load(folder), tokenizers.load_tokenizer(folder)
-
-
-JSON = ["config.json", "tokenizer_config.json", "tokenizer.json", "model.safetensors.index.json"]
-
-
-@pytest.mark.parametrize("name", [*JSON, "weights.safetensors"])
-def test_a_damaged_model_is_read_or_refused(folder, name):
-    path = folder / name
-    content, said = path.read_bytes(), 0
+@pytest.mark.parametrize("name", [*JSON, SHARDS[0]])
+def test_a_damaged_model_is_read_or_refused(tiny_folder, tmp_path, name):
+    folder = shutil.copytree(tiny_folder, tmp_path / "model")
+    write_shards(load_file(folder / "model.safetensors"), folder)
+    (folder / "model.safetensors").unlink()
+    content, said = (folder / name).read_bytes(), 0
     for bad in islice(damages(content, np.random.default_rng(2)), 18):
-        path.write_bytes(bad)
-        said += bool(refusal(folder, read_all, folder)[1])
+        (folder / name).write_bytes(bad)
+        _, text = refusal(lambda: (models.load(folder), tokenizers.load_tokenizer(folder)))
+        assert not text or str(folder) in text
+        said += bool(text)
     assert said >= 4
