@@ -1,9 +1,7 @@
 """What a run knows of the user's files."""
 
 import hashlib
-import json
 import os
-import shutil
 
 import pytest
 
@@ -34,23 +32,11 @@ def test_digests_are_those_of_all_files_that_a_configuration_names(config, tmp_p
     assert found == {name: sha256(tmp_path / name) for name in names if not name.endswith(".md")}
 
 
-def in_place(path):
-    stamps = path.stat().st_atime_ns, path.stat().st_mtime_ns
-    path.write_text("other.csv")
-    os.utime(path, ns=stamps)
-
-
-def copied(path):
-    new = path.with_name("new")
-    new.write_text("other.csv")
-    os.utime(new, (0, 0))
-    shutil.copy2(new, path)
-
-
-@pytest.mark.parametrize("replace", [in_place, copied])
-def test_another_content_of_the_same_length_is_seen_whatever_its_times(config, tmp_path, replace):
+def test_another_content_of_the_same_length_and_times_is_seen(config, tmp_path):
     before = file_digests.digests(config, {})
-    replace(tmp_path / "table.csv")
+    stamps = os.stat("table.csv")
+    (tmp_path / "table.csv").write_text("other.csv")
+    os.utime("table.csv", ns=(stamps.st_atime_ns, stamps.st_mtime_ns))
     after = file_digests.digests(config, {})
     assert {name for name in before if before[name] != after[name]} == {"table.csv"}
     assert after["table.csv"] == sha256(tmp_path / "table.csv")
@@ -65,14 +51,9 @@ def test_a_file_is_read_once(config, tmp_path, monkeypatch):
     (tmp_path / "text.txt").touch()
     assert file_digests.digests(config, {}) == first
     assert read == ["text.txt"]
-
-
-@pytest.mark.parametrize("kept", ["{", "[]", '{"table.csv": 5, "text.txt": ["x"]}'])
-def test_a_damaged_memory_of_digests_is_made_again(config, kept):
-    first = file_digests.digests(config, {})
-    file_digests._KEPT.write_text(kept)
-    assert file_digests.digests(config, {}) == first
-    assert json.loads(file_digests._KEPT.read_text())["table.csv"][0] == first["table.csv"]
+    for damaged in ("{", "[]", '{"table.csv": 5, "text.txt": ["x"]}'):
+        file_digests._KEPT.write_text(damaged)
+        assert file_digests.digests(config, {}) == first
 
 
 def test_in_the_jobs_of_a_run_files_have_the_digests_with_which_it_began(config, tmp_path):

@@ -8,7 +8,7 @@ from stub_checkout import ROOT, snakemake
 from form_invariance.errors import UserError
 from form_invariance.workflow import config_check
 from form_invariance.workflow.given import merged, with_items
-from form_invariance.workflow.rule_options import copying_tasks, settings_of
+from form_invariance.workflow.rule_options import copying_tasks
 
 
 @pytest.mark.parametrize("value", ["0.5", "[10, 20]", "{a: 1}", "text", "'010'", ""])
@@ -55,15 +55,6 @@ def test_snakemake_reads_its_command_line_so(finished):
     status, out = snakemake(finished, "-n", "--config", "seed=1_0")
     assert status != 0
     assert "error: --config seed: '1_0' is not valid YAML" in out
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [(True, ["--center-logits"]), (False, ["--no-center-logits"]), ([2, 1], ["--center-logits", "1", "2"])],
-)
-def test_settings_as_options_of_rules(value, words):
-    config = {"center_logits": value, "k_shown": 5}
-    assert settings_of(config, "center_logits", max_k="k_shown") == [*words, "--max-k", "5"]
 
 
 def test_copying_tasks_and_their_limits():

@@ -5,16 +5,68 @@ A change concerns some jobs directly; expected are these and all that follow fro
 
 import json
 import os
+import re
+from collections.abc import Iterable
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from fnmatch import fnmatch
+from pathlib import Path
 
 import pytest
 import yaml
-from job_graph import following, planned, select, whole
+from stub_checkout import snakemake
 
 pytestmark = pytest.mark.slow
 
 MODEL = "embedded-shared"
+KEYS = ("model", "format", "operator", "circuit", "figure")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of a dry run."""
+
+    rule: str
+    wildcards: tuple[tuple[str, str], ...]
+    inputs: frozenset[str]
+    outputs: frozenset[str]
+
+    @property
+    def key(self):
+        """What tells the job apart: rule and wildcards."""
+        return self.rule, *(value for _, value in self.wildcards)
+
+
+def planned(checkout: Path, *words: str) -> list[Job]:
+    """The jobs that a dry run lists, without the target rule; with `--forceall` every job of the configuration."""
+    status, out = snakemake(checkout, "-n", *words)
+    assert status == 0, out
+    parts, found = re.split(r"^(?:local)?rule (\w+):$", out, flags=re.MULTILINE)[1:], []
+    for rule, text in zip(parts[::2], parts[1::2], strict=True):
+        fields = dict(re.findall(r"^    (input|output|wildcards): (.*)$", text, re.MULTILINE))
+        named = dict(item.split("=") for item in fields.get("wildcards", "").split(", ") if item)
+        wildcards = tuple((key, named[key]) for key in KEYS if key in named)
+        files = (frozenset(fields.get(kind, "").split(", ")) for kind in ("input", "output"))
+        found += [Job(rule, wildcards, *files)] if rule != "default" else []
+    return found
+
+
+def select(jobs: Iterable[Job], rules: str, **wanted: str) -> set[Job]:
+    """The jobs of some rules, of one value of some wildcards (jobs without these wildcards are left out)."""
+    names = rules.split()
+    assert set(names) <= {job.rule for job in jobs}, set(names) - {job.rule for job in jobs}
+    return {job for job in jobs if job.rule in names and wanted.items() <= set(job.wildcards)}
+
+
+def following(jobs: list[Job], first: set[Job]) -> set[tuple[str, ...]]:
+    """Keys of some jobs and of all that read what they make, directly or not."""
+    found, waiting = set(first), list(first)
+    while waiting:
+        job = waiting.pop()
+        more = {other for other in jobs if other not in found and other.inputs & job.outputs}
+        found |= more
+        waiting += more
+    return {job.key for job in found}
 
 
 def pending(checkout):
@@ -22,22 +74,10 @@ def pending(checkout):
 
 
 @contextmanager
-def configured(checkout, change):
-    """The configuration changed for a while."""
-    path = checkout / "config/config.yaml"
-    text = path.read_text()
-    config = yaml.safe_load(text)
-    change(config)
-    path.write_text(yaml.safe_dump(config, sort_keys=False))
-    yield
-    path.write_text(text)
-
-
-@contextmanager
-def appended(path, text="\nCHANGED = True\n"):
-    """A file with something at its end for a while."""
+def changed(path, change):
+    """A file with another content for a while, under its old time stamps afterwards."""
     before, status = path.read_bytes(), path.stat()
-    path.write_bytes(before + text.encode())
+    path.write_bytes(change(before))
     try:
         yield
     finally:
@@ -45,10 +85,25 @@ def appended(path, text="\nCHANGED = True\n"):
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
+def appended(path):
+    return changed(path, lambda content: content + b"\nCHANGED = True\n")
+
+
+def configured(checkout, change):
+    """The configuration changed for a while."""
+
+    def edit(content):
+        config = yaml.safe_load(content)
+        change(config)
+        return yaml.safe_dump(config, sort_keys=False).encode()
+
+    return changed(checkout / "config/config.yaml", edit)
+
+
 @pytest.fixture(scope="module")
 def jobs(finished):
     """Every job of the finished run."""
-    return whole(finished)
+    return planned(finished, "--forceall")
 
 
 @pytest.fixture
@@ -58,10 +113,6 @@ def time_stamps(finished):
     yield
     for path, status in kept.items():
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
-def reword(config):
-    config["formats"]["word"]["templates"]["addition"] = "{a} plus {b} is "
 
 
 def several(config):
@@ -91,7 +142,10 @@ CHANGES = {
             ("census", {"format": "word~1"} | ADDITION),
         ],
     ),
-    "a template": (reword, [("census", WORD | ADDITION), ("heuristics", ADDITION)]),
+    "a template": (
+        lambda config: config["formats"]["word"]["templates"].update(addition="{a} plus {b} is "),
+        [("census", WORD | ADDITION), ("heuristics", ADDITION)],
+    ),
     "a default written out, and the readout of patches": (
         lambda config: config["models"][MODEL].update(dtype="float32", readout="full"),
         [("patching", {})],
@@ -114,7 +168,7 @@ def test_a_model_is_added(finished):
     with configured(
         finished, lambda config: config["models"].update(other={"source": "embedded:embedded-separate"})
     ):
-        every, found = whole(finished), pending(finished)
+        every, found = planned(finished, "--forceall"), pending(finished)
     new = {job for job in every if ("model", "other") in job.wildcards}
     # Every browser links to the others.
     assert found == following(every, new | select(every, "browser paper_tables"))
@@ -159,25 +213,9 @@ def test_modules_are_edited(finished, jobs, modules, rules):
         for module in modules.split():
             edits.enter_context(appended(finished / "src/form_invariance" / module))
         found = pending(finished)
-    first = {job for job in jobs if any(fnmatch(name_of(job), pattern) for pattern in rules.split())}
+    names = {job: ":".join([job.rule, *(dict(job.wildcards).get("figure", "")).split()]) for job in jobs}
+    first = {job for job, name in names.items() if any(fnmatch(name, pattern) for pattern in rules.split())}
     assert found == following(jobs, first)
-
-
-def name_of(job):
-    """A job's rule; of a figure with its name, as figure:NAME."""
-    return ":".join([job.rule, *(value for key, value in job.wildcards if key == "figure")])
-
-
-def test_a_models_file_is_changed(finished, jobs):
-    path = finished / "src/form_invariance/embedded/models" / MODEL / "model.safetensors"
-    before, status = path.read_bytes(), path.stat()
-    path.write_bytes(before[:-1] + bytes([before[-1] ^ 1]))
-    try:
-        found = pending(finished)
-    finally:
-        path.write_bytes(before)
-        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert found == following(jobs, select(jobs, "model_files"))
 
 
 def test_time_stamps_and_documents_rerun_nothing(finished, time_stamps):

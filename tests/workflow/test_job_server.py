@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
@@ -54,18 +53,6 @@ def server(outer):
     return {job_server.ADDRESS: outer.stdout.readline().strip()}
 
 
-@pytest.mark.parametrize("name", ["a:b c'd\" {x} é" + "t" * 100, "relative"])
-def test_the_folder_of_temporary_files_may_have_any_path(tmp_path, name):
-    """A socket's path has at most 107 bytes; the server's place is named in one variable with a colon in it."""
-    (tmp_path / name).mkdir()
-    temporary = name if name == "relative" else str(tmp_path / name)
-    code = "from form_invariance.workflow.job_server import ask; import sys; sys.exit(40 + ask(['--version']))"
-    status, out, err = ended(call("job-server", sys.executable, "-c", code, folder=tmp_path, TMPDIR=temporary))
-    assert (status, err) == (40, "")
-    assert out.strip()
-    assert list((tmp_path / name).iterdir()) == []
-
-
 def below(outer):
     """The processes below `job-server`: the program, the server, and a fork for each command that runs."""
     return {process.pid for process in psutil.Process(outer.pid).children(recursive=True)}
@@ -82,12 +69,6 @@ def test_a_command_by_the_server_writes_what_it_writes_alone(server, tmp_path):
 @pytest.mark.parametrize("words", [["--version"], [*SMALL, "--output=missing/folder/x.txt"], ["verdicts"]])
 def test_status_and_messages_are_those_of_the_command_alone(server, words, tmp_path):
     assert ended(call(*words, folder=tmp_path, **server)) == ended(call(*words, folder=tmp_path))
-
-
-def test_who_asks_the_server_imports_no_library(server):
-    began = os.times().children_user
-    assert ended(call("attribution", "--help", **server))[0] == 0
-    assert os.times().children_user - began < 0.5
 
 
 @pytest.fixture
@@ -149,9 +130,7 @@ def test_who_the_server_cannot_serve_runs_by_itself(server, change, monkeypatch)
 def test_a_server_that_a_process_began_ends_with_it(tmp_path):
     """As in a group of jobs on a cluster: it runs commands, and leaves nothing when the group is killed."""
     code = (
-        "import os, sys, time; from form_invariance.workflow import job_server; job_server.begin(); "
-        "given = os.environ[job_server.ADDRESS]; job_server.begin(); "
-        "assert os.environ[job_server.ADDRESS] == given; "
+        "import time; from form_invariance.workflow import job_server; job_server.begin(); job_server.begin(); "
         "print(job_server.ask(['--version']), flush=True); time.sleep(600)"
     )
     process = subprocess.Popen(
@@ -169,10 +148,13 @@ def test_a_server_that_a_process_began_ends_with_it(tmp_path):
     wait_until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
 
 
-def test_the_programs_status_is_the_commands_and_nothing_is_left():
-    status, out, _ = ended(
-        call("job-server", sys.executable, "-c", f"import os; print(os.environ['{job_server.ADDRESS}']); exit(7)")
-    )
-    assert status == 7
-    assert not Path(out.partition(":")[0]).parent.exists()
+def test_the_programs_status_is_the_commands_and_nothing_is_left(tmp_path):
+    """In a folder of temporary files whose path is odd; a socket's path has at most 107 bytes."""
+    odd = tmp_path / ("a:b c'd\" {x} é" + "t" * 100)
+    odd.mkdir()
+    code = "from form_invariance.workflow.job_server import ask; import sys; sys.exit(40 + ask(['--version']))"
+    status, out, err = ended(call("job-server", sys.executable, "-c", code, TMPDIR=str(odd)))
+    assert (status, err) == (40, "")
+    assert out.strip()
+    assert list(odd.iterdir()) == []
     assert ended(call("job-server"))[0] == 2

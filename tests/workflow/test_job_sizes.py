@@ -4,7 +4,6 @@ import pytest
 import yaml
 
 from form_invariance.errors import UserError
-from form_invariance.model.loading import load
 from form_invariance.workflow import job_sizes
 
 
@@ -30,17 +29,6 @@ def test_parameters_by_name(source, number):
     assert job_sizes.parameters(source) == number
 
 
-@pytest.mark.parametrize("name", ["embedded-shared", "embedded-separate"])
-def test_parameters_by_config(name, packaged):
-    model = load(packaged[name][2])
-    matrices = [
-        model.embedding,
-        *(w for layer in model.layers for w in vars(layer).values() if hasattr(w, "numel")),
-    ]
-    found = job_sizes.parameters(f"embedded:{name}")
-    assert found == pytest.approx(sum(matrix.numel() for matrix in matrices), rel=0.01)
-
-
 def test_more_for_larger_models_and_later_attempts():
     small, large = 1e9, 8e9
     for on_gpu in (True, False):
@@ -53,28 +41,27 @@ def test_more_for_larger_models_and_later_attempts():
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "said"),
     [
-        ("gpus: {}", [": unknown key 'gpus'; did you mean 'gpu'?"]),
-        ("gpu: {slurm_account: 17}", [" key gpu.slurm_account: 17 is wrong; it must be text"]),
-        ("cpu: {}\ngpu: {qos: 010}", ["YAML reads 010 as the number 8", "in quotes", "line 2"]),
+        ("gpus: {}", ": unknown key 'gpus'; did you mean 'gpu'"),
+        ("gpu: {slurm_account: 17}", " key gpu.slurm_account: 17 is wrong; it must be text"),
+        ("gpu: {qos: 010}", "YAML reads 010 as the number 8"),
+        ('gpu: {slurm_extra: "; touch pwned"}', " key gpu.slurm_extra: .*must be text without the char"),
+        (
+            'gpu: {slurm_extra: "--nice=5 \\n touch pwned"}',
+            " key gpu.slurm_extra: .*must be text without the char",
+        ),
     ],
 )
-def test_mistakes_in_the_cluster_file(tmp_path, text, words):
+def test_mistakes_in_the_cluster_file(tmp_path, text, said):
     path = tmp_path / "cluster.yaml"
     path.write_text(text)
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match=rf"{path}.*{said}"):
         job_sizes.read_site(path)
-    assert str(path) in str(error.value)
-    assert all(word in str(error.value) for word in words), error.value
 
 
-@pytest.mark.parametrize("sign", list(";\n"))
-def test_nothing_of_the_cluster_file_is_a_command(tmp_path, sign):
+def test_the_cluster_file_may_have_quoted_and_bracketed_text(tmp_path):
     path = tmp_path / "cluster.yaml"
-    path.write_text(yaml.safe_dump({"gpu": {"slurm_extra": f"--nice=5 {sign} touch pwned {sign}"}}))
-    with pytest.raises(UserError, match=r"cluster\.yaml key gpu\.slurm_extra: .*must be text without the char"):
-        job_sizes.read_site(path)
     options = {"gpu": {"slurm_extra": "--mail-user='a b@c.d' --exclude=node[1-3],n4", "constraint": "(a&b)|c"}}
     path.write_text(yaml.safe_dump(options))
     assert job_sizes.read_site(path) == {"cpu": {}, **options}

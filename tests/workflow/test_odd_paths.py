@@ -19,13 +19,7 @@ pytestmark = pytest.mark.slow
 PLAIN = 'a:b it\'s "q" 100%s é☃ $HOME `x` ; #'
 BRACES = ["{model}", "{} {{x}} {0}", "{n,[0-9]{2}}", "open{", "}close"]
 """Names of folders."""
-EVERY = " ".join(BRACES[::-1])
-TARGET = "results/embedded-shared/code/addition/census.parquet"
 SMALL = ("--configfile", str(ROOT / "config/test.yaml"))
-
-
-def calls(folder):
-    return [json.loads(line) for line in (folder / "calls.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +28,9 @@ def checkout(tmp_path_factory):
 
 
 def run(checkout, folder, *words):
-    return snakemake_forks.run(("-s", str(checkout / "Snakefile"), *words), folder, environment(checkout))
+    status, out = snakemake_forks.run(("-s", str(checkout / "Snakefile"), *words), folder, environment(checkout))
+    assert status == 0, out
+    return out
 
 
 def project(folder, name):
@@ -57,52 +53,39 @@ def project(folder, name):
 
 
 def test_files_of_the_user_may_have_any_path(checkout, tmp_path):
-    name = PLAIN + EVERY
-    status, out = run(checkout, tmp_path, "-n", "-p", *project(tmp_path, name))
-    assert status == 0, out
+    name = PLAIN + " ".join(BRACES[::-1])
+    out = run(checkout, tmp_path, "-n", "-p", *project(tmp_path, name))
     for option in (f"--model={name}/model", f"--table={name}/table.csv", f"--text={name}/text.txt"):
         assert quote(option) in out
 
 
-def put_back(path, old, new):
-    """Give a file another content of the same length, from long ago."""
-    content = path.read_bytes()
-    path.unlink()
-    path.write_bytes(content.replace(old, new, 1))
-    os.utime(path, (0, 0))
-
-
 def test_a_change_of_a_file_is_seen_though_it_is_older_than_the_results(checkout, tmp_path):
-    name = "{model}"
-    words = project(tmp_path, name)
-    status, out = run(checkout, tmp_path, *words)
-    assert status == 0, out
-
-    def jobs():
-        status, out = run(checkout, tmp_path, "-n", *words)
-        assert status == 0, out
-        return set(job_counts(out))
-
-    for path in (tmp_path / name).rglob("*"):
+    words = project(tmp_path, "{model}")
+    run(checkout, tmp_path, *words)
+    for path in (tmp_path / "{model}").rglob("*"):
         path.touch()
-    put_back(tmp_path / name / "model/config.json", b"{", b"{")
-    put_back(tmp_path / name / "text.txt", b"plain", b"other")
-    assert "specificity" in (found := jobs())
-    assert not {"model_files", "census"} & found
-    put_back(tmp_path / name / "table.csv", b"child,children", b"cloud,children")
-    assert {"census", "neuron_effects"} <= (found := jobs())
-    assert "model_files" not in found
-    put_back(tmp_path / name / "model/config.json", b'"bos_token_id"', b'"box_token_id"')
-    assert {"model_files", "census"} <= jobs()
+    for name, old, new, again, not_again in (
+        ("text.txt", b"plain", b"other", {"specificity"}, {"model_files", "census"}),
+        ("table.csv", b"child,children", b"cloud,children", {"census", "neuron_effects"}, {"model_files"}),
+        ("model/config.json", b'"bos_token_id"', b'"box_token_id"', {"model_files", "census"}, set()),
+    ):
+        path = tmp_path / "{model}" / name
+        path.write_bytes(path.read_bytes().replace(old, new, 1))
+        os.utime(path, (0, 0))
+        found = set(job_counts(run(checkout, tmp_path, "-n", *words)))
+        assert found >= again
+        assert not found & not_again
 
 
 def test_the_checkout_may_have_any_path_without_braces(tmp_path):
     own = make_checkout(tmp_path / PLAIN)
-    status, out = snakemake(own, TARGET, *SMALL)
+    target = "results/embedded-shared/code/addition/census.parquet"
+    status, out = snakemake(own, target, *SMALL)
     assert status == 0, out
     # The checkout's own source ran, which only notes its calls.
-    assert [call[0] for call in calls(own)] == ["model-files", "census"]
-    assert pending(own, TARGET, *SMALL) == {}
+    calls = [json.loads(line)[0] for line in (own / "calls.jsonl").read_text().splitlines()]
+    assert calls == ["model-files", "census"]
+    assert pending(own, target, *SMALL) == {}
 
 
 @pytest.mark.parametrize("name", BRACES)

@@ -18,7 +18,6 @@ LISTING = """
 rule census:
     input: config.json
     output: results/m/word/addition/census.parquet
-    jobid: 3
     benchmark: results/benchmarks/census/m/word/addition.tsv
     reason: Missing output files: results/m/word/addition/census.parquet
     wildcards: model=m, format=word, operator=addition
@@ -26,21 +25,13 @@ rule census:
 
 rule dataset:
     output: results/m/word/addition/dataset.parquet, results/m/word/addition/corrupt.parquet
-    jobid: 4
     benchmark: results/benchmarks/dataset/m/word/addition.tsv
     reason: Input files updated by another job: x
     wildcards: model=m, format=word, operator=addition
     resources: tmpdir=/tmp, runtime=10, mem_mb=1000
 
-rule summary_figure:
-    jobid: 5
-    benchmark: results/benchmarks/figures/summary.tsv
-    reason: Input files updated by another job: x
-    resources: tmpdir=/tmp, runtime=10
-
 localrule all:
     jobid: 0
-    reason: Input files updated by another job: results/figures/summary.png
 """
 
 
@@ -54,36 +45,24 @@ MODEL = {"source": "meta-llama/Llama-3.2-1B"}
 CONFIG = config_check.load(ROOT / "config/config.yaml") | {"models": {"m": MODEL}}
 
 
-def table(pending, every, root, rate=None):
-    return plan.table(plan.make(pending, every, root, CONFIG, rate))
-
-
-def test_jobs_of_a_dry_run(tmp_path):
-    census, dataset, figure = plan.jobs(LISTING, tmp_path)
+def test_jobs_of_a_dry_run_and_their_hours_by_past_runs(tmp_path):
+    pending = census, dataset = plan.jobs(LISTING, tmp_path)
     assert (census.rule, census.model, census.on_gpu, census.reason) == ("census", "m", True, plan.NOT_THERE)
-    assert (dataset.on_gpu, figure.model) == (False, plan.EVERY_MODEL)
-    place = tmp_path / "results/m/word/addition"
-    place.mkdir(parents=True)
-    (place / "census.parquet").touch()
-    assert plan.jobs(LISTING, tmp_path)[0].reason == "output is missing"
-    (place / "dataset.parquet").touch()
-    assert plan.jobs(LISTING, tmp_path)[1].reason == "inputs will be remade"
-
-
-def test_hours_by_past_runs(tmp_path):
-    pending = plan.jobs(LISTING, tmp_path)
+    assert not dataset.on_gpu
     other = plan.Job("census", census_of("code"), "results/benchmarks/census/m/code/addition.tsv", "", True)
-    shown = table(pending, [*pending, other], tmp_path)
-    assert "census 1 of 2 0.00 not there yet (1)" in [" ".join(line.split()) for line in shown.splitlines()]
-    assert "3 of 4 jobs are pending." in shown
-    assert "0 jobs have this time from past runs, 1 from an estimate." in shown
+
+    def shown():
+        return plan.table(plan.make(pending, [*pending, other], tmp_path, CONFIG, None))
+
+    assert "2 of 3 jobs are pending." in shown()
     benchmark(tmp_path, "census/m/code/addition.tsv", 3600)  # a neighbour's time is the guess
     benchmark(tmp_path, "dataset/m/word/addition.tsv", 1800)
-    shown = table(pending, [*pending, other], tmp_path)
-    assert "Time: 1.00 GPU hours, 0.50 CPU hours." in shown
-    assert "2 jobs have this time from past runs, 0 from an estimate." in shown
+    assert "Time: 1.00 GPU hours, 0.50 CPU hours." in shown()
     benchmark(tmp_path, "census/m/word/addition.tsv", 7200)  # its own time is better
-    assert "2.00 GPU hours" in table(pending, [*pending, other], tmp_path)
+    assert "2.00 GPU hours" in shown()
+    (tmp_path / "results/m/word/addition").mkdir(parents=True)
+    (tmp_path / "results/m/word/addition/census.parquet").touch()
+    assert plan.jobs(LISTING, tmp_path)[0].reason == "output is missing"
 
 
 def census_of(form):
@@ -147,28 +126,17 @@ def run_plan(finished, monkeypatch, capsys):
     monkeypatch.chdir(finished)
     for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"):
         monkeypatch.setenv(name, environment(finished)[name])
-
-    def run(*words):
-        status = main(["plan", *words])
-        return status, capsys.readouterr()
-
-    return run
-
-
-def shown(run_plan, *words):
-    """The lines of the plan, and how many jobs are pending, of how many."""
-    status, said = run_plan(*words)
-    assert status == 0, said.err
-    lines = [" ".join(line.split()) for line in said.out.splitlines()]
-    (counts,) = filter(None, (re.match(r"(\d+) of (\d+) jobs are pending", line) for line in lines))
-    return lines, *map(int, counts.groups())
+    return lambda *words: (main(["plan", *words]), capsys.readouterr())
 
 
 def test_the_plan_of_a_change(run_plan):
-    lines, pending, total = shown(run_plan, "--config", "random_seeds=4", "matched_seeds=1")
+    status, said = run_plan("--config", "random_seeds=4", "matched_seeds=1")
+    assert status == 0, said.err
+    lines = [" ".join(line.split()) for line in said.out.splitlines()]
     row = r"interventions 6 of 6 [0-9.]+ settings, source or files of the user have changed \(6\)"
     assert any(re.fullmatch(row, line) for line in lines)
-    assert 0 < pending < total
+    (counts,) = filter(None, (re.match(r"(\d+) of (\d+) jobs are pending", line) for line in lines))
+    assert 0 < int(counts[1]) < int(counts[2])
     # A verdict that stays undefined is named.
     assert lines[-1].startswith("warning: config key matched_seeds: a control with one draw")
 

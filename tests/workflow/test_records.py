@@ -14,14 +14,7 @@ from form_invariance.workflow import config_check, file_digests, records, source
 pytestmark = pytest.mark.slow
 
 MODEL = "results/embedded-shared"
-CHANGES = {
-    "census_pairs": 77,
-    "seed": 5,
-    "k": [3, 50],
-    "heuristic_threshold": 0.7,
-    "bootstrap": 11,
-    "dtype": "bfloat16",
-}
+CHANGES = {"census_pairs": 77, "seed": 5, "k": [3, 50], "heuristic_threshold": 0.7, "dtype": "bfloat16"}
 
 
 @pytest.fixture(scope="module")
@@ -118,18 +111,6 @@ def test_results_of_another_run_in_the_place_of_these(whole, tmp_path):
     assert f"was made with bootstrap: 11 (now {before})" in refused(whole)
 
 
-@pytest.mark.nightly
-def test_two_experiments_with_folders_of_their_own_leave_each_other_alone(whole):
-    other = ["--config", "results=runs/other", "bootstrap=11"]
-    (whole / "calls.jsonl").unlink()
-    status, out = snakemake(whole, *other)
-    assert status == 0, out
-    written = (whole / "calls.jsonl").read_text()
-    assert "runs/other/report.html" in written
-    assert "results/" not in written
-    assert pending(whole) == pending(whole, *other) == {}
-
-
 def test_files_of_an_unknown_configuration_are_refused(copied, monkeypatch):
     for content in (None, "{}", '{"configurations": "abc"}', '{"configurations": [1, null]}'):
         for path in copied.glob("results/*/configuration.json"):
@@ -138,11 +119,3 @@ def test_files_of_an_unknown_configuration_are_refused(copied, monkeypatch):
         assert re.search(f"{MODEL} has files of (an unknown configuration|several)", said), content
         for folder in copied.glob("results/embedded-*"):
             (folder / "configuration.json").touch()
-
-
-@pytest.mark.nightly
-def test_results_moved_to_another_folder_with_their_records_have_nothing_to_do(finished, tmp_path):
-    for name in ("results", ".snakemake"):
-        shutil.copytree(finished / name, tmp_path / "elsewhere" / name, symlinks=True)
-    words = ["--directory", str(tmp_path / "elsewhere"), "--configfile", "config/config.yaml"]
-    assert pending(finished, *words) == {}

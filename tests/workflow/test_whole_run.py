@@ -13,7 +13,6 @@ DEMO = CONFIG | yaml.safe_load((ROOT / "config/demo.yaml").read_text())
 _DATASET = RESULTS / "embedded-shared/word/addition/dataset.parquet"
 if _DATASET.exists() and (pd.read_parquet(_DATASET)["split"] == "eval").sum() == DEMO["eval_prompts"]:
     CONFIG = DEMO
-SEPARATE = RESULTS / "embedded-separate"
 pytestmark = pytest.mark.skipif(
     not (RESULTS / "report.html").exists(), reason="needs the demo's results (make demo)"
 )
@@ -63,37 +62,3 @@ def test_no_rate_contains_a_pair_that_ranked_the_neurons(model, operator):
     assert len(joined)
     assert (joined["n"] == joined["pairs"]).all()
     np.testing.assert_allclose(joined["rate"], joined["recovered"], atol=1e-12)
-
-
-@pytest.mark.parametrize("operator", CONFIG["operators"])
-def test_no_dead_neuron_is_shared_in_the_negative_control(operator):
-    """Each neuron of the model is active in one format; what is dead in a format is no member there."""
-    alive = {
-        name: pd.read_parquet(SEPARATE / name / operator / "ranking.parquet").query("ie_mean != 0")
-        for name in CONFIG["formats"]
-    }
-    overlap = pd.read_parquet(SEPARATE / "shared" / operator / "overlap.parquet")
-    members = overlap[(overlap["layer"] >= 0) & overlap["used"]].groupby("layer")["members"].max()
-    for layer, most in members.items():
-        assert most <= min((table["layer"] == layer).sum() for table in alive.values())
-    everywhere = overlap[overlap["formats"].str.count("[+]") == 2]
-    assert set(everywhere["k"]) == set(CONFIG["k"])
-    assert everywhere.query("used")["intersection"].eq(0).all()
-    for name in CONFIG["formats"]:
-        table = pd.read_parquet(SEPARATE / name / operator / "interventions.parquet")
-        empty = table.query("neurons == 'circuit'")
-        assert empty["n_neurons"].eq(0).all()
-        assert empty[["faithfulness_mean", "accuracy"]].isna().all(axis=None)
-
-
-def test_the_negative_control_is_told_as_nothing_shared():
-    verdicts = pd.read_parquet(SEPARATE / "shared/verdicts.parquet")
-    same = verdicts.query("question == 'same'")
-    assert same["verdict"].ne("yes").all()
-    assert (same["low"] < same["high"]).all()
-    # At k = 5 a format's best neurons are too few for a no.
-    assert same.query("metric == 'jaccard beyond operator' and k > 5")["verdict"].eq("no").all()
-    exchange = verdicts.query("question == 'exchange' and metric == 'probability' and k > 5 and operator == 'all'")
-    assert exchange["verdict"].eq("no").all()
-    assert verdicts.query("question not in ['same', 'exchange']")["verdict"].eq("undefined").all()
-    assert "no neuron is shared" in (RESULTS / "report.html").read_text().lower()

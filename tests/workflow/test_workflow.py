@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from stub_checkout import ROOT, job_counts, make_checkout, pending, snakemake
+from stub_checkout import ROOT, make_checkout, pending, snakemake
 
 from form_invariance.cli import command_line
 from form_invariance.experiment.options import recorded
@@ -68,13 +68,6 @@ def test_default_dry_run_lists_every_cell(clean, planned):
     assert not (clean / "results").exists()
 
 
-def test_the_root_and_the_workflow_folder_plan_the_same(clean, planned):
-    whole = job_counts(planned)
-    inside = pending(clean, "-s", "workflow/Snakefile")
-    assert len(whole) > 30
-    assert whole == {"default" if rule == "all" else rule: n for rule, n in inside.items()}
-
-
 def test_the_papers_models_are_planned_without_weights(clean):
     jobs = pending(clean, "--configfile", "config/paper.yaml")
     assert jobs["census"] == jobs["patching"] == 3 * 18
@@ -127,12 +120,9 @@ def test_hostile_values_reach_the_commands_as_they_are(tmp_path):
     assert status == 0, out
     calls = list(parsed(checkout))
     assert {command for command, _ in calls} == {"model-files", "census"}
-    assert {one.model for _, one in calls} == {*EVIL.values()}
-    censuses = {one.model: one for command, one in calls if command == "census"}
-    for name, evil in EVIL.items():
-        census = censuses[evil]
-        assert (census.device, census.template) == ("cuda:1", templates[name])
-        assert census.expression == "-0 + a + b"
+    found = {one.model: (one.device, one.template) for command, one in calls if command == "census"}
+    assert found == {evil: ("cuda:1", templates[name]) for name, evil in EVIL.items()}
+    assert {one.expression for command, one in calls if command == "census"} == {"-0 + a + b"}
     assert not list(tmp_path.rglob("pwned*"))
 
 
@@ -189,18 +179,6 @@ def forget():
         function.cache_clear()
 
 
-def test_digest_follows_lazy_imports_and_no_others(package):
-    commands = ["interventions", "circuit", "overlap", "census", "figure"]
-    before = {command: source_digest.source_digest(command) for command in commands}
-    with (package / "experiment/ablation.py").open("a") as file:
-        file.write("\nCHANGED = True\n")
-    forget()
-    changed = {command for command in commands if source_digest.source_digest(command) != before[command]}
-    assert changed == {"interventions"}
-    assert "form_invariance.tables.files" in source_digest.modules_of("circuit")  # imported inside run
-    assert "form_invariance.errors" in source_digest.modules_of("circuit")  # imported by what it imports
-
-
 def test_all_imports_of_the_package_are_found():
     for path in (ROOT / "src/form_invariance").rglob("*.py"):
         # Blocks for types alone never run.
@@ -238,15 +216,9 @@ def test_digest_is_of_code_and_not_of_text(package):
         assert source_digest.source_digest("patching") != before
 
 
-def locked():
-    """The lock's pins, each with the hashes that an install checks."""
-    text = (ROOT / "requirements.lock").read_text().replace("\\\n", " ")
-    lines = [line.split() for line in text.splitlines() if not line.startswith("#")]
-    return {pin: hashes for pin, *hashes in lines}
-
-
 def test_environments_pin_what_the_lock_pins():
-    lock = set(locked())
+    lines = [line.split() for line in (ROOT / "requirements.lock").read_text().splitlines()]
+    lock = {line[0] for line in lines if line and "==" in line[0]}
     for path in sorted((ROOT / "envs").glob("*.yaml")):
         (pins,) = (
             item["pip"] for item in yaml.safe_load(path.read_text())["dependencies"] if isinstance(item, dict)
