@@ -1,7 +1,6 @@
 """The neuron browser: its data against the tables, and the page in a real browser, opened from disk."""
 
 import base64
-import csv
 import json
 import zlib
 from dataclasses import replace
@@ -76,11 +75,6 @@ def data(path):
     return json.loads(text)
 
 
-def unpack_bytes(text, dtype):
-    """What `pack_bytes` packed, as the page's script unpacks it; (n,)."""
-    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=dtype)
-
-
 def test_the_pages_numbers_are_the_tables(data, cells, tokens):
     assert (data["formats"], data["k"], list(data["operators"])) == (FORMATS, PLANTED, list(ASKED))
     for operator, own in cells.items():
@@ -114,39 +108,6 @@ def test_the_rows_shown_are_those_that_activate_a_neuron_most(data, cells):
         np.testing.assert_allclose(shown.T, [table["activation"][best] for table in own], rtol=1e-3)
 
 
-def unpack_maps(packed, formats):
-    """The maps (formats, N) of `pack_maps`, exact to half a step of the scale."""
-    differences = unpack_bytes(packed["maps"], np.uint8).reshape(formats, -1)
-    codes = differences.astype(np.int64).cumsum(1) % page.LEVELS
-    step = (packed["high"] - packed["low"]) / (page.LEVELS - 1)
-    return packed["low"] + codes * step
-
-
-def test_the_pages_maps_are_the_files(data, cells):
-    own, grid = data["operators"][OPERATOR], make_grid(EXPRESSION, 30)
-    one = own["neurons"][3]
-    half_a_step = (one["maps"]["high"] - one["maps"]["low"]) / (page.LEVELS - 1) / 2
-    for found, cell in zip(unpack_maps(one["maps"], len(FORMATS)), cells[OPERATOR].values(), strict=True):
-        assert np.abs(found - cell.maps.maps[one["row"]]).max() < 1.1 * half_a_step
-    np.testing.assert_array_equal(unpack_bytes(own["a"], np.uint16), grid.a)
-    np.testing.assert_array_equal(unpack_bytes(own["b"], np.uint16), grid.b)
-    np.testing.assert_array_equal(np.array(own["answers"])[unpack_bytes(own["place"], np.uint16)], grid.answer)
-
-
-@pytest.mark.parametrize(
-    ("sets", "expected"),
-    [
-        ([set(), set()], "none"),
-        ([{"x"}, set()], "some"),
-        ([{"x"}, {"x"}], "same"),
-        ([{"x", "y"}, {"x"}], "common"),
-        ([{"y"}, {"x"}], "different"),
-    ],
-)
-def test_agreement_of_formats(sets, expected):
-    assert neurons.agreement(sets) == expected
-
-
 def test_families_hold_the_best_heuristic_and_its_null():
     rows = [
         ("observed", "op1_range_10_19", "operand range", 0.95, False),
@@ -176,83 +137,60 @@ def test_files_of_other_neurons_are_refused(cells, tokens):
         page.browser_page("m", ["m"], {OPERATOR: {"a": one}}, fewer, PLANTED, ASKED)
 
 
+def unpacked(text, dtype):
+    """What `pack_bytes` packed, as the page's script unpacks it; (n,)."""
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=dtype)
+
+
+def unpacked_maps(packed):
+    """The maps (formats, N) of `pack_maps`, exact to half a step of the scale."""
+    differences = unpacked(packed["maps"], np.uint8).reshape(len(FORMATS), -1)
+    codes = differences.astype(np.int64).cumsum(1) % page.LEVELS
+    return packed["low"] + codes * (packed["high"] - packed["low"]) / (page.LEVELS - 1)
+
+
+def test_the_pages_maps_are_the_files(data, cells):
+    own, grid = data["operators"][OPERATOR], make_grid(EXPRESSION, 30)
+    one = own["neurons"][3]
+    half_a_step = (one["maps"]["high"] - one["maps"]["low"]) / (page.LEVELS - 1) / 2
+    for found, cell in zip(unpacked_maps(one["maps"]), cells[OPERATOR].values(), strict=True):
+        assert np.abs(found - cell.maps.maps[one["row"]]).max() < 1.1 * half_a_step
+    np.testing.assert_array_equal(unpacked(own["a"], np.uint16), grid.a)
+    np.testing.assert_array_equal(unpacked(own["b"], np.uint16), grid.b)
+    np.testing.assert_array_equal(np.array(own["answers"])[unpacked(own["place"], np.uint16)], grid.answer)
+
+
 # ---- in a real browser
 
 
-@pytest.fixture
-def opened(open_from_disk, path):
-    """Opens the page and waits for its heat maps."""
-
-    def open_page(fragment=""):
-        tab = open_from_disk(path, fragment)
-        tab.wait_for_selector("canvas.map")
-        return tab
-
-    return open_page
+def texts(tab, selector):
+    return tab.eval_on_selector_all(selector, "all => all.map((one) => one.innerText)")
 
 
-def listed(tab):
-    return tab.eval_on_selector_all("#rows tr", "rows => rows.map((row) => row.dataset.neuron)")
-
-
-def chosen(tab):
-    return tab.eval_on_selector_all('#rows tr[aria-selected="true"]', "rows => rows.map((r) => r.dataset.neuron)")
-
-
-def known(data, operator=OPERATOR):
-    return {f"{one['layer']}.{one['neuron']}": one for one in data["operators"][operator]["neurons"]}
-
-
-def test_it_opens_on_the_best_neuron_and_hostile_text_is_shown_as_it_is(opened, data):
-    tab = opened()
-    assert listed(tab) == list(known(data))
-    assert chosen(tab) == [next(iter(known(data)))]
-    captions = tab.eval_on_selector_all("#maps figcaption", "all => all.map((one) => one.textContent)")
-    assert captions == [*FORMATS, *FORMATS]
-    codes = tab.eval_on_selector_all(".tokens code", "all => all.map((one) => one.textContent)")
-    assert codes.count(HOSTILE) == 2
+def test_it_lists_the_neurons_and_shows_hostile_text_as_it_is(open_from_disk, path, data):
+    tab = open_from_disk(path)
+    tab.wait_for_selector("canvas.map")
+    assert texts(tab, "#maps figcaption") == [*FORMATS, *FORMATS]
+    assert texts(tab, ".tokens code").count(HOSTILE) == 2
     assert tab.title().endswith(MODEL)
+    listed = tab.eval_on_selector_all("#rows tr", "rows => rows.map((row) => row.dataset.neuron)")
+    assert listed == [f"{one['layer']}.{one['neuron']}" for one in data["operators"][OPERATOR]["neurons"]]
+    tab.select_option("#operator", WORDS)
+    assert not tab.query_selector_all("canvas.map")
+    rows = [row.split("\t")[:2] for row in texts(tab, "#detail tr")]
+    best = data["operators"][WORDS]["neurons"][0]["rows"]
+    assert rows[1 : 1 + len(best)] == [row[:2] for row in best]
 
 
-def test_a_pixel_is_where_its_operands_are(opened, data):
+def test_a_pixel_is_where_its_operands_are(open_from_disk, path, data):
     """The smallest and the largest value of all formats have the scale's end colours; a goes right, b up."""
-    name = list(known(data))[5]
-    tab = opened(f"#operator={OPERATOR}&neuron={name}")
-    values = unpack_maps(known(data)[name]["maps"], len(FORMATS))
-    grid = make_grid(EXPRESSION, 30)
+    one = data["operators"][OPERATOR]["neurons"][5]
+    tab = open_from_disk(path, f"#operator={OPERATOR}&neuron={one['layer']}.{one['neuron']}")
+    tab.wait_for_selector("canvas.map")
+    values, grid = unpacked_maps(one["maps"]), make_grid(EXPRESSION, 30)
     script = "all => all.map((one) => [...one.getContext('2d').getImageData(0, 0, 30, 30).data])"
     images = np.array(tab.eval_on_selector_all("canvas.map", script)).reshape(-1, 30, 30, 4)
     for place, colour in ((values.argmin(), data["colours"][0]), (values.argmax(), data["colours"][-1])):
         number, pair = np.unravel_index(place, values.shape)
         red, green, blue, _ = images[number, 29 - grid.b[pair], grid.a[pair]]
         assert f"#{red:02x}{green:02x}{blue:02x}" == colour
-
-
-def test_downloads_are_the_tables(opened, data, cells, tmp_path):
-    tab = opened()
-    for button, rows in (("Download CSV", 3), ("Download list", 3 * 2 * PLANTED)):
-        with tab.expect_download() as download:
-            tab.click(f"button:text('{button}')")
-        download.value.save_as(tmp_path / "rows.csv")
-        with (tmp_path / "rows.csv").open(newline="") as file:
-            found = list(csv.DictReader(file))
-        assert len(found) == rows
-    for one in found:
-        ranking = cells[OPERATOR][one["format"]].ranking.set_index(["layer", "neuron"])
-        row = ranking.loc[(int(one["layer"]), int(one["neuron"]))]
-        assert (one["model"], int(one["rank"])) == (MODEL, row["rank"])
-        assert float(one["ie"]) == pytest.approx(row["ie_mean"], rel=1e-3)
-
-
-def test_a_table_of_words_has_rows_in_place_of_maps(opened, data):
-    tab = opened()
-    tab.select_option("#operator", WORDS)
-    assert listed(tab) == list(known(data, WORDS))
-    assert tab.is_disabled("#family")
-    assert not tab.query_selector_all("canvas.map")
-    best = known(data, WORDS)[chosen(tab)[0]]["rows"]
-    told = tab.eval_on_selector_all("#detail tr", "rows => rows.map((row) => row.innerText.split('\\t'))")
-    told = told[1 : 1 + len(best)]
-    assert [row[:2] for row in told] == [row[:2] for row in best]
-    shown = np.array([row[2:] for row in told], float)
-    np.testing.assert_allclose(shown, [row[2:] for row in best], rtol=1e-2)
