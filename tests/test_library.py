@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hugging_face import reading
+from hugging_face import HuggingFace, set_at_the_last_token
 
 import form_invariance
 from conftest import ROOT
@@ -51,37 +51,18 @@ def neurons():
     return pd.DataFrame(pairs, columns=["layer", "neuron"])
 
 
-class Theirs:
-    """Hugging Face's model with functions of the neurons at chosen layers."""
+class Theirs(HuggingFace):
+    """Hugging Face's model and tokenizer, for one prompt at a time."""
 
     def __init__(self):
-        from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+        from transformers import PreTrainedTokenizerFast
 
         folder = PACKAGED / "embedded-shared"
-        self.model = AutoModelForCausalLM.from_pretrained(folder)
+        super().__init__(folder)
         self.tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
 
-    def logits(self, prompt, change=None):
-        """Logits at the last token; `change(layer, neurons (T, m))` gives the neurons of each late layer."""
-        ids = self.tokenizer(prompt, return_tensors="pt")["input_ids"]
-        changes = [
-            (self.model.model.layers[layer].mlp.down_proj, lambda post, layer=layer: change(layer, post[0])[None])
-            for layer in (LATE if change else ())
-        ]
-        with reading(*changes):
-            return self.model(ids).logits[0, -1]
-
-    @torch.no_grad()
-    def neurons(self, prompt):
-        """Activations (T, m) by late layer."""
-        seen = {}
-
-        def keep(layer, post):
-            seen[layer] = post
-            return post
-
-        self.logits(prompt, keep)
-        return seen
+    def logits(self, prompt, *change):
+        return super().logits(self.tokenizer(prompt, return_tensors="pt")["input_ids"], *change)[0]
 
 
 @pytest.fixture(scope="module")
@@ -91,26 +72,6 @@ def theirs():
 
 def probability(z, token):
     return z.double().softmax(-1)[token].item()
-
-
-def chosen_of(neurons):
-    """Which neurons of each late layer are chosen, bool (m,)."""
-    found = {layer: torch.zeros(1032, dtype=torch.bool) for layer in LATE}
-    for layer, neuron in neurons.itertuples(index=False):
-        found[layer][neuron] = True
-    return found
-
-
-def set_at_the_last_token(layer, neuron, value):
-    """A hook that sets a neuron of a layer at the last token, alone."""
-
-    def patch(at, post):
-        if at == layer:
-            post = post.clone()
-            post[-1, neuron] = value
-        return post
-
-    return patch
 
 
 @pytest.mark.parametrize("name", form_invariance.__all__)
@@ -125,18 +86,12 @@ def test_every_function_is_on_the_page_and_the_page_runs(capsys):
     page = (ROOT / "docs/library.md").read_text().split("## Score")[0]
     assert sorted(re.findall(r"^- `(\w+)\(", page, re.MULTILINE)) == form_invariance.__all__
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks[0].splitlines()) <= 18
     space = {}
     for block in blocks:
         exec(block, space)
-    symbols, code, shared, kept, without = (
-        float(line.split()[0]) for line in capsys.readouterr().out.splitlines()
-    )
-    assert 0.5 < symbols <= 1
-    assert 0.5 < code <= 1
-    assert 0 < shared < 150
-    assert 0 <= without <= 1
-    assert 0 <= kept <= 1
+    found = [float(line.split()[0]) for line in capsys.readouterr().out.splitlines()]
+    for value, low, high in zip(found, (0.5, 0.5, 1, 0, 0), (1, 1, 150, 1, 1), strict=True):
+        assert low <= value <= high
 
 
 def test_answers_are_hugging_faces(model, prompts, theirs):
@@ -173,7 +128,7 @@ def test_exact_effects_are_those_of_hooked_passes(model, prompts, neurons, their
     for layer, neuron in some.itertuples(index=False):
         effects = []
         for clean, wrong, given in zip(prompts.itertuples(), corrupt["answer_token"], other, strict=True):
-            patch = set_at_the_last_token(layer, neuron, given[layer][-1, neuron])
+            patch = set_at_the_last_token(layer, neuron, given[layer, :, -1, neuron])
             with torch.no_grad():
                 both = theirs.logits(clean.prompt), theirs.logits(clean.prompt, patch)
             effects.append(metric(*both, clean.answer_token, wrong))
@@ -234,8 +189,8 @@ def test_attribution_is_the_gradient_times_the_change(model, prompts, theirs):
         z = theirs.logits(one["prompt"].item(), watch)
         right, wrong = (int(table["answer_token"].item()) for table in (one, other))
         (0.5 * (z[wrong] - z[right])).backward()
-        change = given[layer][-1] - inputs[layer][-1].detach()
-        expected = (change * inputs[layer].grad[-1]).numpy()
+        change = given[layer, 0, -1] - inputs[layer][0, -1].detach()
+        expected = (change * inputs[layer].grad[0, -1]).numpy()
         np.testing.assert_allclose(found[layer].sort_index(), expected, atol=1e-5)
 
 
@@ -246,17 +201,20 @@ def test_interventions_set_neurons_to_means_of_their_positions_or_to_a_donors_la
     means, donors = library.mean_activations(model, prompts), prompts.iloc[[3, 4, 0, 1, 2]]
     given = (donors, neurons) if function == "transfer" else (neurons, means)
     found = getattr(library, function)(model, prompts, *given)
-    chosen = chosen_of(neurons)
+    chosen = torch.zeros(6, 1032, dtype=torch.bool)
+    chosen[neurons["layer"], neurons["neuron"]] = True
     for row, donor in zip(found.itertuples(), donors["prompt"], strict=True):
         others = theirs.neurons(donor)
 
         def change(layer, post, others=others):
-            post, places = post.clone(), len(post) - 1
-            if function == "transfer":
-                post[-1] = torch.where(chosen[layer], others[layer][-1], post[-1])
+            if layer not in LATE:
                 return post
-            laid = torch.stack([means.neurons[layer][place] for place in reversed(range(places))])
-            post[1:] = torch.where(chosen[layer] ^ (function == "keep_only"), laid, post[1:])
+            post, places = post.clone(), post.shape[1] - 1
+            if function == "transfer":
+                post[0, -1] = torch.where(chosen[layer], others[layer, 0, -1], post[0, -1])
+            else:
+                laid = means.neurons[layer][:places].flip(0)
+                post[0, 1:] = torch.where(chosen[layer] ^ (function == "keep_only"), laid, post[0, 1:])
             return post
 
         with torch.no_grad():
@@ -267,14 +225,6 @@ def test_interventions_set_neurons_to_means_of_their_positions_or_to_a_donors_la
 def switches():
     """Torch's switches of float32 products, on a GPU and on a CPU."""
     return torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision
-
-
-def allow_tf32():
-    torch.backends.cuda.matmul.allow_tf32 = True
-
-
-def newer_switch():
-    torch.backends.cuda.matmul.fp32_precision = "tf32"
 
 
 @contextmanager
@@ -290,7 +240,7 @@ def put_back():
             one.matmul.fp32_precision = was
 
 
-@pytest.mark.parametrize("outside", [None, "high", newer_switch])
+@pytest.mark.parametrize("outside", ["highest", "high"])
 def test_tf32_is_on_for_a_model_in_tf32_alone(prompts, monkeypatch, outside):
     seen, unmodified = [], library_prompts.answer_prompts
 
@@ -300,8 +250,7 @@ def test_tf32_is_on_for_a_model_in_tf32_alone(prompts, monkeypatch, outside):
 
     monkeypatch.setattr(library_prompts, "answer_prompts", watched)
     with put_back():
-        if outside:
-            outside() if callable(outside) else torch.set_float32_matmul_precision(outside)
+        torch.set_float32_matmul_precision(outside)
         before = switches()
         for dtype in ("tf32", "float32", torch.bfloat16, "tf32"):
             library.answer(library.load_model(SOURCE, dtype=dtype, device="cpu"), prompts)
@@ -309,10 +258,7 @@ def test_tf32_is_on_for_a_model_in_tf32_alone(prompts, monkeypatch, outside):
         with pytest.raises(UserError):
             library.answer(library.load_model(SOURCE, dtype="tf32", device="cpu"), prompts[:0])
         assert switches() == before
-        if outside != newer_switch:
-            assert torch.get_float32_matmul_precision() == {None: "highest", allow_tf32: "high"}.get(
-                outside, outside
-            )
+        assert torch.get_float32_matmul_precision() == outside
     off, on = (False, "ieee", "ieee"), (True, "tf32", "ieee")
     assert seen == [on, off, off, on]
 

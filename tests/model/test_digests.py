@@ -9,6 +9,7 @@ import shutil
 import pytest
 import torch
 import xxhash
+from hugging_face import INDEX, SHARDS, write_shards
 from safetensors.torch import load_file, save_file
 
 from form_invariance.cli import main
@@ -20,9 +21,8 @@ from form_invariance.model.digests import MODEL_FILES
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.tables.files import provenance_of, read_table, write_table
 
-SHARDS = ["model-1.safetensors", "model-2.safetensors"]
 TOKENIZER = ["config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.4.0.0.json"]
-FILES = sorted([*TOKENIZER, "model.safetensors.index.json", *SHARDS])
+FILES = sorted([*TOKENIZER, INDEX, *SHARDS])
 
 
 @pytest.fixture
@@ -36,11 +36,7 @@ def folder(tiny_folder, tmp_path):
     options = json.loads((made / TOKENIZER[2]).read_text())
     (made / TOKENIZER[2]).write_text(json.dumps({**options, "fast_tokenizer_files": [TOKENIZER[3]]}))
     weights = load_file(tiny_folder / "model.safetensors")
-    names = sorted(weights)
-    place = {name: SHARDS[index % 2] for index, name in enumerate(names)}
-    for shard in SHARDS:
-        save_file({name: weights[name].bfloat16() for name in names if place[name] == shard}, made / shard)
-    (made / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": place}))
+    write_shards({name: weight.bfloat16() for name, weight in weights.items()}, made)
     return made
 
 
@@ -127,21 +123,11 @@ def test_the_command_records_the_files(folder, tmp_path):
     assert provenance_of(path)["model"] == str(folder)
 
 
-@pytest.mark.parametrize(
-    ("change", "gone", "sentence"),
-    [
-        ({"hidden_act": "relu"}, None, "has the activation ReLU"),
-        ({}, "tokenizer.json", "has no tokenizer.json"),
-        ({}, SHARDS[1], f"{SHARDS[1]}, which its index names, is missing"),
-    ],
-)
-def test_a_model_that_cannot_be_loaded_ends_its_first_job(folder, capsys, monkeypatch, change, gone, sentence):
+def test_a_model_that_cannot_be_loaded_ends_its_first_job(folder, capsys, monkeypatch):
     path = folder.parent / "model_files.parquet"
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, **change}))
-    if gone:
-        (folder / gone).unlink()
+    (folder / SHARDS[1]).unlink()
     monkeypatch.setattr(model_digests, "record", pytest.fail)  # it reads every byte
     assert main(["model-files", f"--model={folder}", "--output", str(path)]) == 2
-    assert re.fullmatch(f"error: [^\n]*{sentence}[^\n]*\n", capsys.readouterr().err)
+    said = rf"error: [^\n]*{SHARDS[1]}, which its index names, is missing[^\n]*\n"
+    assert re.fullmatch(said, capsys.readouterr().err)
     assert not path.exists()

@@ -4,7 +4,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from hugging_face import reading
+from hugging_face import HuggingFace, set_at_the_last_token
 from safetensors.torch import load_file
 
 from conftest import FAMILIES
@@ -17,52 +17,17 @@ from form_invariance.workflow import job_sizes
 
 FIRST = 2
 DOWN = {
-    "gpt-neox": "gpt_neox.layers.{}.mlp.dense_4h_to_h",
-    "gpt-neox-sequential": "gpt_neox.layers.{}.mlp.dense_4h_to_h",
-    "gpt2": "transformer.h.{}.mlp.c_proj",
+    "gpt-neox": ["gpt_neox.layers.{}.mlp.dense_4h_to_h"],
+    "gpt-neox-sequential": ["gpt_neox.layers.{}.mlp.dense_4h_to_h"],
+    "gpt2": ["transformer.h.{}.mlp.c_proj"],
 }
 """What reads the neurons, where it is not named as in Llama."""
-
-
-class HuggingFace:
-    """Hugging Face's model with hooks on what its down-projections read."""
-
-    def __init__(self, folder, family: str) -> None:
-        from transformers import AutoModelForCausalLM
-
-        self.model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
-        down = DOWN.get(family, "model.layers.{}.mlp.down_proj")
-        layers = range(self.model.config.num_hidden_layers)
-        self.readers = [self.model.get_submodule(down.format(layer)) for layer in layers]
-
-    @torch.no_grad()
-    def run(self, tokens, hooks=()):
-        """Last-token logits (B, V) with hooks (layer, function of the neurons (B, T, m))."""
-        with reading(*((self.readers[layer], change) for layer, change in hooks)):
-            return self.model(tokens).logits[:, -1]
-
-    def neurons(self, tokens):
-        """All neurons' activations, (layers, B, T, m)."""
-        seen = {}
-
-        def keep(layer):
-            return lambda post: seen.setdefault(layer, post.clone())
-
-        self.run(tokens, [(layer, keep(layer)) for layer in range(len(self.readers))])
-        return torch.stack([seen[layer] for layer in range(len(self.readers))])
 
 
 @pytest.fixture(params=FAMILIES)
 def pair(request, family_folders):
     folder = family_folders[request.param]
-    return models.load(folder), HuggingFace(folder, request.param)
-
-
-def inputs(model, length=13, prompts=4):
-    generator = torch.Generator().manual_seed(3)
-    clean, corrupt = torch.randint(0, model.config.vocabulary, (2, prompts, length), generator=generator)
-    answers = torch.randperm(model.config.vocabulary, generator=generator)[: 2 * prompts].view(prompts, 2)
-    return clean, corrupt, answers
+    return models.load(folder), HuggingFace(folder, *DOWN.get(request.param, ()))
 
 
 def test_logits(pair):
@@ -76,24 +41,22 @@ def test_logits(pair):
         torch.testing.assert_close(got, expected[:, -1:] if last else expected, atol=2e-5, rtol=1e-5)
 
 
+@torch.no_grad()
 def test_single_neuron_patches(pair):
     model, theirs = pair
-    clean, corrupt, answers = inputs(model)
+    generator = torch.Generator().manual_seed(3)
+    clean, corrupt = torch.randint(0, model.config.vocabulary, (2, 4, 13), generator=generator)
+    answers = torch.randperm(model.config.vocabulary, generator=generator)[:8].view(4, 2)
     given = theirs.neurons(corrupt)[:, :, -1]
     ours = last_token_neurons(model, corrupt, FIRST)
     torch.testing.assert_close(ours, given[FIRST:], atol=2e-5, rtol=1e-4)
-    cache, base = build_cache(model, clean, FIRST), theirs.run(clean)
+    cache, base = build_cache(model, clean, FIRST), theirs.logits(clean)
     candidates = torch.tensor([0, 17, 41, 79])
     for layer in range(FIRST, model.config.n_layers):
         got = patch_neurons(model, cache, layer, candidates, given[layer][:, candidates], answers)[0]
         for column, neuron in enumerate(candidates.tolist()):
-
-            def change(post, layer=layer, neuron=neuron):
-                post = post.clone()
-                post[:, -1, neuron] = given[layer][:, neuron]
-                return post
-
-            expected = oracles.indirect_effect(base, theirs.run(clean, [(layer, change)]), answers)
+            patched = theirs.logits(clean, set_at_the_last_token(layer, neuron, given[layer][:, neuron]))
+            expected = oracles.indirect_effect(base, patched, answers)
             np.testing.assert_allclose(got[:, column], expected, atol=2e-5, rtol=2e-4)
         assert got.abs().max() > 1e-3
 

@@ -49,11 +49,6 @@ def test_weights_of_their_stored_precision_are_pages_of_their_file(family_folder
     assert not is_mapped(loading.load(folder, dtype=torch.bfloat16).embedding)
 
 
-def test_a_cpu_takes_what_it_is_given(tiny):
-    assert memory.working_bytes(torch.device("cpu"), 12345) == 12345
-    assert memory.rows_at_once(tiny[0]) == 2048
-
-
 @pytest.mark.parametrize(("neurons", "rows"), [(258, 2048), (600, 1024), (1536, 512), (2**21, 512)])
 def test_wide_layers_are_replayed_in_fewer_rows_on_a_cpu(tiny, neurons, rows):
     config = dataclasses.replace(tiny[0].config, d_mlp=neurons)

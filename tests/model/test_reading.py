@@ -5,13 +5,12 @@ import shutil
 
 import pytest
 import torch
-from hugging_face import compare, logits_of, rewritten
+from hugging_face import INDEX, SHARDS, compare, logits_of, rewritten, write_shards
 from safetensors.torch import load_file, save_file
 
 from conftest import FAMILIES
 from form_invariance.model.folders import files_read
 
-INDEX = "model.safetensors.index.json"
 LINEAR = {"rope_type": "linear", "factor": 4.0}
 CHANGES = [
     {"rope_theta": 500.0, "rope_parameters": {"rope_type": "default", "rope_theta": 77.0}},
@@ -128,15 +127,10 @@ def test_files_that_count(family_folders, tmp_path, way):
         (folder / name).touch()
     names = ["model.safetensors"]
     if way != "whole":
-        shards = ["part-0.safetensors", "part-1.safetensors"]
-        place = {name: shards[number % 2] for number, name in enumerate(sorted(weights))}
-        for shard in shards:
-            stored = weights if way == "shards" else stale
-            save_file({name: one for name, one in stored.items() if place[name] == shard}, folder / shard)
-        (folder / INDEX).write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": place}))
+        write_shards(weights if way == "shards" else stale, folder)
     if way == "shards":
         (folder / "model.safetensors").unlink()
-        names = [INDEX, *shards]
+        names = [INDEX, *SHARDS]
     assert compare(folder) == ""
     assert torch.equal(logits_of(folder), logits_of(source))
     assert {path.name for path in files_read(folder)} == {"config.json", "tokenizer.json", *names}
@@ -146,7 +140,7 @@ def test_folders_without_readable_weights(tiny_folder, tmp_path):
     folder = shutil.copytree(tiny_folder, tmp_path / "model")
     (folder / "model.safetensors").rename(folder / "consolidated.safetensors")
     assert "has no weights: it has neither model.safetensors nor" in compare(folder)
-    for name in ("sub/model.safetensors", "../other/model.safetensors", "./model.safetensors", "gone"):
+    for name in ("sub/model.safetensors", "../other/model.safetensors", "./model.safetensors", "gone", "..", "\0"):
         (folder / INDEX).write_text(json.dumps({"weight_map": {"model.norm.weight": name}}))
         assert f"{name}, which its index names, is missing" in compare(folder)
     (folder / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "x"}))

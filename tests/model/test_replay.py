@@ -159,13 +159,6 @@ def test_large_logits_do_not_overflow(tiny, monkeypatch, logits):
     torch.testing.assert_close(log_probabilities(scaled, x, tokens), expected, atol=1e-2, rtol=1e-5)
 
 
-def test_the_cache_keeps_grouped_heads_and_one_token_less(tiny):
-    model, _ = tiny
-    cache = build_cache(model, tokens_of(model, 2, 6), FIRST)
-    assert cache.keys[0].shape == (2, model.config.n_key_value_heads, model.config.d_head, 5)
-    assert cache.values[0].shape == (2, model.config.n_key_value_heads, 5, model.config.d_head)
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_other_neurons_in_all_late_layers_equal_a_replay_of_all_of_them(family_folders, family):
     model = models.load(family_folders[family])

@@ -1,7 +1,6 @@
 """What `source` may name: each mistake has its sentence, and a hub model is the files that are read of it."""
 
 import json
-import os
 import re
 import shutil
 import socket
@@ -11,7 +10,6 @@ import huggingface_hub
 import pytest
 from configurations import SCHEMA, SHIPPED
 from huggingface_hub import constants
-from stub_checkout import ROOT
 
 from form_invariance.errors import UserError
 from form_invariance.model.files import PACKAGED, resolve
@@ -62,17 +60,6 @@ def test_a_wrong_source_is_told_before_any_job(source, said):
     with pytest.raises(UserError) as caught:
         config_check.check(config, SCHEMA)
     assert str(caught.value) == f"config key models.mine.source: {text}"
-
-
-def test_the_makefile_fetches_the_models_that_have_wheels():
-    (named,) = re.findall(r"^PRETRAINED := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert sorted(named.split()) == sorted(
-        f"models/{path.stem}" for path in (ROOT / "config/wheels").glob("*.txt")
-    )
-
-
-def test_a_hub_id_waits_for_its_job():
-    config_check.check({**SHIPPED, "models": {"mine": {"source": "a/b.c-d_e"}}}, SCHEMA)
 
 
 def snapshot(repository, names, listed=None, hub_id="owner--name"):
@@ -137,14 +124,6 @@ def test_a_part_of_a_model_without_a_network(repository, names, missing, known):
     expected = rf"model 'owner/name': {missing} is not in the hub's cache and cannot be downloaded \(\w+\); "
     assert re.match(expected, text), text
     assert "pickled" not in text
-
-
-def test_a_folder_of_the_owners_name_does_not_matter_to_a_cached_model(repository):
-    os.mkdir("owner")
-    assert "does not exist, but the folder 'owner' does" in refusal("owner/name")
-    folder = snapshot(repository, [*DESCRIPTION, "model.safetensors"])
-    assert resolve("owner/name") == folder
-    config_check.check({**SHIPPED, "models": {"mine": {"source": "owner/name"}}}, SCHEMA)
 
 
 @pytest.mark.parametrize("whole", [True, False])
