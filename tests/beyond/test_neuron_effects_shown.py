@@ -24,13 +24,6 @@ class Decoded:
         return f"<{token}>"
 
 
-def expected_logits(theirs, layer, neuron):
-    """What a unit of a neuron adds to the logits of all tokens, by the modules of a Llama, (V,)."""
-    write = theirs.model.layers[layer].mlp.down_proj.weight[:, neuron]
-    z = theirs.lm_head(theirs.model.norm.weight * write)
-    return (z - z.mean()).detach().numpy()
-
-
 def test_promoted_tokens_are_those_of_hugging_faces_head(tiny, tiny_folder, monkeypatch):
     from transformers import AutoModelForCausalLM
 
@@ -42,7 +35,10 @@ def test_promoted_tokens_are_those_of_hugging_faces_head(tiny, tiny_folder, monk
     assert len(table) == len(PLACES) * 2 * promoted.TOP
     assert (table["text"] == "<" + table["token"].astype(str) + ">").all()
     for layer, neuron in PLACES:
-        z = expected_logits(theirs, layer, neuron)
+        # What a unit of a neuron adds to the logits of all tokens, by the modules of a Llama, (V,).
+        write = theirs.model.layers[layer].mlp.down_proj.weight[:, neuron]
+        z = theirs.lm_head(theirs.model.norm.weight * write).detach().numpy()
+        z -= z.mean()
         own = table[(table["layer"] == layer) & (table["neuron"] == neuron)].sort_values("rank")
         for direction, order in (("promotes", np.argsort(-z)), ("suppresses", np.argsort(z))):
             found = own[own["direction"] == direction]

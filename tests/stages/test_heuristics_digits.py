@@ -2,15 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 
 from embedded_training.recipe import DIGITS
 from form_invariance.errors import UserError
-from form_invariance.model.decoder import embed, run_layers
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.heuristics import strict
-from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.names import family
 from form_invariance.stages.heuristics.null import make_null
@@ -71,27 +68,9 @@ def test_a_planted_map_gets_its_rule(rule, label):
     assert best["score"] == pytest.approx(1)
 
 
-def test_the_maps_are_those_of_the_prompts_with_the_digits_before(packaged):
-    model, tokenizer, _ = packaged[DIGITS]
+def test_prompts_end_in_the_digits_before_the_answer(packaged):
+    tokenizer = packaged[DIGITS][1]
     grid = take(make_digit_grid(UNITS, 100), np.arange(0, 3000, 400))
     prompts, answers = grid_prompts(grid, tokenizer, "{a}+{b}=", "x")
-    neurons = {2: np.array([3, 100]), 3: np.array([7])}
-    maps = operand_maps(model, tokenizer, prompts, neurons)
-    written = answer_logits(model, answers, neurons)
-    for place, (a, b) in enumerate(zip(grid.a, grid.b, strict=True)):
-        assert prompts[place] == f"{a}+{b}={(a + b) // 10}"
-        assert tokenizer.text(int(answers[place])) == str((a + b) % 10)
-        seen = {}
-        tokens = torch.from_numpy(tokenizer.encode_batch([prompts[place]]))
-
-        def keep(layer, post, seen=seen):
-            seen[layer] = post[0, -1]
-            return post
-
-        with torch.no_grad():
-            run_layers(model, embed(model, tokens), on_neurons=keep)
-        expected = torch.cat([seen[layer][own] for layer, own in neurons.items()])
-        np.testing.assert_allclose(maps[:, place], expected, atol=1e-6)
-        direction = (model.unembedding[answers[place]] - model.unembedding.mean(0)) * model.final_norm.weight
-        own = torch.cat([model.layers[layer].down.T[numbers] for layer, numbers in neurons.items()])
-        np.testing.assert_allclose(written[:, place], own @ direction, atol=1e-6)
+    assert prompts == [f"{a}+{b}={(a + b) // 10}" for a, b in zip(grid.a, grid.b, strict=True)]
+    assert [tokenizer.text(int(token)) for token in answers] == [str(n % 10) for n in grid.a + grid.b]

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from plain_heuristics import credited, plain_strict, strict_classes
+from plain_heuristics import plain_strict, strict_classes
 from scipy.linalg import sqrtm
 from scipy.ndimage import gaussian_filter
 from scipy.special import ndtri
@@ -109,11 +109,6 @@ def test_credit_is_the_mean_over_random_orders_of_the_ties():
         means = [members[order[:, : one.size]].mean(1).mean() for order in orders]
         assert found[0, 0] == pytest.approx(max(means), abs=0.004)
         assert bottom[0, 0] == (means[-1] > means[0]) == both_ends
-        exact = [
-            credited(dict(enumerate((side * values[0]).tolist())), set(np.flatnonzero(members)), one.size)
-            for side in sides
-        ]
-        assert found[0, 0] == pytest.approx(max(exact) / one.size, rel=1e-12)
 
 
 def test_a_set_of_answers_has_five_pairs_or_more_but_not_all():
@@ -127,34 +122,17 @@ def test_a_set_of_answers_has_five_pairs_or_more_but_not_all():
     assert answer_sets(rank(np.zeros((1, len(few.a)))), few) == [None]
 
 
-def smooth_units(grid, lengths, seed):
-    """Gaussian random fields of given correlation lengths along both operands, (fields, N), cut from a torus.
-
-    Without the torus, variance would be larger at the edges, where the small operands lie.
-    """
-    rng, side = np.random.default_rng(seed), 2 * grid.max_operand
-    fields = (
-        gaussian_filter(rng.normal(size=(side, side)), np.divide(one, 2**0.5), mode="wrap") for one in lengths
-    )
-    return np.stack([field[grid.a, grid.b] for field in fields])
-
-
-def smallest_p(operator, lengths, seed):
-    """Smallest p of every smooth unit, (units,), and how many units have a label."""
-    grid = make_grid(EXPRESSIONS[operator], OPERANDS)
-    maps = smooth_units(grid, lengths, seed)
-    table = strict.score(maps, maps, grid, null=null_of(EXPRESSIONS[operator], OPERANDS)).groupby("neuron")
-    return table["p_value"].min().to_numpy(), int(table["label"].any().sum())
-
-
-def more_than_significance_allows(labelled):
-    return binomtest(labelled, 500, strict.SIGNIFICANCE, alternative="greater").pvalue < 0.05
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("operator", EXPRESSIONS)
 def test_p_of_smooth_noise_is_uniform(operator, capsys):
-    p, labelled = smallest_p(operator, np.geomspace(1, 30, 500), seed=20)
+    """Of Gaussian fields, cut from a torus: else variance is larger at the edges, where small operands lie."""
+    grid, rng = make_grid(EXPRESSIONS[operator], OPERANDS), np.random.default_rng(20)
+    noise = rng.normal(size=(500, 2 * grid.max_operand, 2 * grid.max_operand))
+    widths = np.geomspace(1, 30, 500) / 2**0.5
+    fields = (gaussian_filter(one, width, mode="wrap") for one, width in zip(noise, widths, strict=True))
+    maps = np.stack([field[grid.a, grid.b] for field in fields])
+    table = strict.score(maps, maps, grid, null=null_of(EXPRESSIONS[operator], OPERANDS)).groupby("neuron")
+    p, labelled = table["p_value"].min().to_numpy(), int(table["label"].any().sum())
     # p is a multiple of 1 / (1 + maps), so it is spread over its step.
     spread = p - np.random.default_rng(0).random(len(p)) / (1 + nulls.NEIGHBOURS)
     distance, uniform = kstest(spread, "uniform")
@@ -162,7 +140,7 @@ def test_p_of_smooth_noise_is_uniform(operator, capsys):
     with capsys.disabled():
         print(f"\n{operator}: KS {distance:.3f} (p {uniform:.3f}), p <= .01 .05 .5: {shares}, {labelled} labels")
     assert uniform > 0.05
-    assert not more_than_significance_allows(labelled)
+    assert binomtest(labelled, 500, strict.SIGNIFICANCE, alternative="greater").pvalue >= 0.05
 
 
 def planted(members, seed, strength=6.0):
@@ -217,14 +195,6 @@ def test_two_families_are_both_labels_at_either_end(sign):
     table = strict.score(maps, 0 * maps, grid, 0.3, null=null_of("a + b", 40, (200, 400)))
     assert table.index.equals(pd.RangeIndex(len(table)))
     assert set(table[table["label"]]["heuristic"]) == {"op1_2mod5", "op2_range_10_20"}
-
-
-def test_planted_patterns_of_operands_are_found():
-    grid = make_grid("a - b", 200)  # below 100 a pattern is a range or a residue
-    maps = np.stack([planted(grid.b % 100 // 10 == 4, 0), planted(grid.a % 100 == 37, 1)])
-    table = strict.score(maps, 0 * maps, grid, floor=0.5, null=make_null(grid, maps=(200, 800)))
-    found = table[table["label"]].groupby("neuron")["heuristic"].first()
-    assert found.to_dict() == {0: "op2_pattern_.4.", 1: "op1_pattern_.37"}
 
 
 @pytest.mark.nightly

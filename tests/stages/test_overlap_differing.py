@@ -1,6 +1,7 @@
 """Overlap by what differs between two cells, against plain sets and planted circuits."""
 
 import itertools
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
@@ -83,13 +84,6 @@ def test_no_shared_neuron_is_no_certainty():
         assert limits.loc[key].tolist() == pytest.approx([value - half, value, value + half]), key
 
 
-def two_halves(layers, width):
-    """A cell with two prompts, from the effects (2, C) of each layer, whose candidates are its last ones."""
-    effects = {layer: np.array([own], dtype=np.float32) for layer, own in layers.items()}
-    candidates = {layer: np.arange(width - own.shape[-1], width) for layer, own in effects.items()}
-    return Effects(effects, candidates, width, "", Membership())
-
-
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_shuffled_ceiling_equals_all_permutations(k):
     layers = {2: [[3, 2, 1, -1, 0], [1, -2, -3, -4, 5]], 3: [[-1, -2, 7, 8], [1, 2, 3, 4]]}
@@ -103,7 +97,10 @@ def test_the_shuffled_ceiling_equals_all_permutations(k):
             )
             sizes.append((len(a & b), len(a | b)))
         counts += np.mean(sizes, axis=0)
-    found = jaccard.between_shuffled_halves(two_halves(layers, 9), np.eye(2)[None], [k])
+    effects = {layer: np.array([own], dtype=np.float32) for layer, own in layers.items()}
+    candidates = {layer: np.arange(9 - own.shape[-1], 9) for layer, own in effects.items()}
+    one = Effects(effects, candidates, 9, "", Membership())
+    found = jaccard.between_shuffled_halves(one, np.eye(2)[None], [k])
     assert found.tolist() == [[pytest.approx(counts[0] / counts[1])]]
 
 
@@ -148,62 +145,47 @@ def plain_overlaps(cells, k):
 
 
 def test_the_values_equal_plain_sets(monkeypatch):
+    """Of cells and of their variants, which are compared with the cell of their format and operator alone."""
     monkeypatch.setattr(jaccard, "HALVES", REPEATS)
     cells = grid(lambda form, operator: [(operator, 6), (form, 6)], noise=1.0)
-    table = differing_table(cells, [4, K], 2, 7)
+    parts = {
+        (f"{form}~{number}", operator): [(operator, 6), (form, 6)]
+        for form, number, operator in (("symbolic", 1, "sum"), ("symbolic", 2, "sum"), ("word", 1, "difference"))
+    }
+    variants = {name: cell(own, 1.0, 50 + place) for place, (name, own) in enumerate(parts.items())}
+    whole = differing_table(cells, [4, K], 20, 7, variants)
+    table = whole[whole["differs"] != "wording"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(table, differing_table(cells, [4, K], 20, 7))
     names = {(0, 0): "nothing", (1, 0): "format", (0, 1): "operator", (1, 1): "both"}
     for k in (4, K):
-        values = {}
-        for one, other, value in plain_overlaps(cells, k):
-            differs = names[one[0] != other[0], one[1] != other[1]]
-            values.setdefault(differs, []).append(value)
-        own = table[(table["k"] == k) & (table["operators"] == "all") & (table["quantity"] == "overlap")]
-        for row in own.itertuples():
-            assert row.value == pytest.approx(np.mean(values[row.differs])), row.differs
-            assert row.pairs == len(values[row.differs]) / REPEATS
-        by = own.set_index("differs")["value"]
+        values = defaultdict(list)
+        for one, other, value in plain_overlaps({**cells, **variants}, k):
+            if one in cells and other in cells:
+                values[names[one[0] != other[0], one[1] != other[1]], "all"].append(value)
+            elif one != other and (one[0].split("~")[0], one[1]) == (other[0].split("~")[0], other[1]):
+                values["wording", "all"].append(value)
+                values["wording", one[1]].append(value)
+        rows = whole[(whole["k"] == k) & (whole["quantity"] == "overlap")].set_index(["differs", "operators"])
+        for key, found in values.items():
+            assert rows.loc[key, "value"] == pytest.approx(np.mean(found)), key
+            assert rows.loc[key, "pairs"] == len(found) / REPEATS
+        wording = rows.loc["wording"]
+        assert ((wording["low"] < wording["value"]) & (wording["value"] < wording["high"])).all()
+        by = rows["value"].xs("all", level="operators")
         wanted = (by["format"] - by["both"]) / (by["nothing"] - by["both"])
         (found,) = table.query("k == @k and quantity == 'invariance' and operators == 'all'")["value"]
         assert found == pytest.approx(wanted)
 
 
-def test_wordings_equal_plain_sets(monkeypatch):
-    monkeypatch.setattr(jaccard, "HALVES", REPEATS)
-    cells = grid(lambda form, operator: [(operator, 6), (form, 6)], noise=1.0)
-    names = [("symbolic~1", "sum"), ("symbolic~2", "sum"), ("word~1", "difference")]
-    parts = [[(operator, 6), (form.split("~")[0], 6)] for form, operator in names]
-    variants = {
-        name: cell(part, 1.0, 50 + place) for place, (name, part) in enumerate(zip(names, parts, strict=True))
-    }
-    whole = differing_table(cells, [K], 20, 7, variants)
-    pd.testing.assert_frame_equal(whole[whole["differs"] != "wording"], differing_table(cells, [K], 20, 7))
-    table = whole.set_index(["differs", "operators"])
-    values = {}
-    for one, other, value in plain_overlaps({**cells, **variants}, K):
-        if one != other and (one[0].split("~")[0], one[1]) == (other[0].split("~")[0], other[1]):
-            values.setdefault(one[1], []).append(value)
-    values["all"] = values["sum"] + values["difference"]
-    for operators, found in values.items():
-        row = table.loc["wording", operators]
-        assert row["value"] == pytest.approx(np.mean(found))
-        assert row["pairs"] == len(found) / REPEATS
-        assert row["low"] < row["value"] < row["high"]
-
-
 THREE = ("sum", "difference", "product")
 
 
-def three_operators(noise):
-    """Of the sum's ten neurons all are its own in every format; the other operators' are those of the format."""
-    cells = itertools.product(("symbolic", "code", "word"), THREE)
-    return {
-        (form, operator): cell([(operator if operator == "sum" else form, K)], noise, place)
-        for place, (form, operator) in enumerate(cells)
-    }
-
-
 def test_each_operator_is_compared_with_the_others():
-    table = differing_table(three_operators(0.05), [K], 50, 0).set_index(["quantity", "differs", "operators"])
+    """Of the sum's ten neurons all are its own in every format; the other operators' are those of the format."""
+    cells = {}
+    for place, (form, operator) in enumerate(itertools.product(("symbolic", "code", "word"), THREE)):
+        cells[form, operator] = cell([(operator if operator == "sum" else form, K)], 0.05, place)
+    table = differing_table(cells, [K], 50, 0).set_index(["quantity", "differs", "operators"])
     for operator in THREE:
         own = table.loc[("overlap", "format", operator)]
         names = ["+".join(pair) for pair in itertools.combinations(THREE, 2) if operator in pair]

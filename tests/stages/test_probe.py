@@ -34,36 +34,16 @@ def planted(vocabulary: int, numbers: np.ndarray, onset: int) -> Decoder:
     embedding[numbers, 0] = (torch.arange(len(numbers)) + 0.1 * noise) / 1000
     embedding[:, 1] = (1 - embedding[:, 0] ** 2).clamp_min(0).sqrt()
 
-    def layer(active: bool) -> LayerWeights:
+    zero, mlp, norm = torch.zeros(d, d), torch.zeros(3, d), Norm(torch.ones(d))
+    rest = {"up": mlp, "gate": mlp, "down": mlp.T, "attention_norm": norm, "mlp_norm": norm}
+    layers = []
+    for number in range(LAYERS):
         output = torch.zeros(d, d)
-        output[SUM, 0] = float(active)
-        zero = torch.zeros(d, d)
-        mlp = torch.zeros(3, d)
-        return LayerWeights(
-            query=zero,
-            key=zero,
-            value=torch.eye(d),
-            output=output,
-            up=mlp,
-            gate=mlp,
-            down=torch.zeros(d, 3),
-            attention_norm=Norm(torch.ones(d)),
-            mlp_norm=Norm(torch.ones(d)),
-        )
-
-    config = DecoderConfig(
-        n_layers=LAYERS,
-        d_model=d,
-        d_mlp=3,
-        n_heads=1,
-        n_key_value_heads=1,
-        d_head=d,
-        vocabulary=vocabulary,
-        norm_epsilon=1e-8,
-        activation="silu",
-    )
-    layers = [layer(number == onset) for number in range(LAYERS)]
-    return Decoder(config, embedding, layers, Norm(torch.ones(d)), embedding)
+        output[SUM, 0] = float(number == onset)
+        layers.append(LayerWeights(query=zero, key=zero, value=torch.eye(d), output=output, **rest))
+    sizes = {"n_layers": LAYERS, "d_model": d, "d_mlp": 3, "n_heads": 1, "n_key_value_heads": 1, "d_head": d}
+    config = DecoderConfig(**sizes, vocabulary=vocabulary, norm_epsilon=1e-8, activation="silu")
+    return Decoder(config, embedding, layers, norm, embedding)
 
 
 def census(name: str, expression: str = "a + b", correct: float = 1.0) -> pd.DataFrame:
@@ -97,15 +77,6 @@ def test_finds_a_planted_onset_and_where_the_operands_are_known(tokenizer, onset
     assert pooled[LAYERS - 1, 1] > 0.95  # the second operand's token has seen both
     assert max(pooled[layer, position] for layer in range(LAYERS) for position in (2, 3)) < 0.15
     assert (table["shuffled"] < 0.1).all()
-
-
-def test_shuffled_answers_are_read_at_chance(tokenizer):
-    """A probe of shuffled answers knows at most which answers are frequent, where the true one knows them all."""
-    chosen = probe.choose_prompts({("symbolic", "addition"): census("symbolic")}, 5000, 0)
-    tables = [probe.run(decoder(tokenizer, 0), tokenizer, chosen, seed, last_only=True) for seed in range(8)]
-    highest = chosen["answer_token"].value_counts(normalize=True).max()
-    assert np.mean([table["shuffled"] for table in tables]) < highest < 0.05
-    assert min(table["accuracy"].min() for table in tables) > 0.95
 
 
 def test_baselines_and_denominators(tokenizer):
@@ -155,28 +126,17 @@ def test_only_right_uniform_answers_are_probed():
         probe.choose_prompts({("symbolic", "addition"): table}, 5000, 0)
 
 
-def test_residuals_are_resid_post_and_the_work_may_be_cut(tokenizer, tiny, monkeypatch):
-    model, _ = tiny
+def test_the_work_may_be_cut(tokenizer, tiny, monkeypatch):
     chosen = probe.choose_prompts({("code", "addition"): census("code", correct=0.2)}, 5000, 0)
-    tokens = torch.from_numpy(tokenizer.encode_batch(chosen["prompt"].tolist()))
-    found = probe.residuals(model, [(torch.arange(len(tokens)), tokens)], range(3, 5), "test")
-    x = embed(model, tokens)
-    for layer in range(model.config.n_layers):
-        with torch.no_grad():
-            x = run_layers(model, x, layer, layer + 1)
-        torch.testing.assert_close(found[layer, 0], x[:, -4], atol=1e-5, rtol=1e-4)
-        torch.testing.assert_close(found[layer, 1], x[:, -5], atol=1e-5, rtol=1e-4)
-    whole = probe.run(model, tokenizer, chosen, 0)
+    whole = probe.run(tiny[0], tokenizer, chosen, 0)
     monkeypatch.setattr(probe, "_RESIDUAL_BYTES", 1)
     monkeypatch.setattr(probe, "_FIT_BYTES", 1)
-    cut = probe.run(model, tokenizer, chosen, 0)
+    cut = probe.run(tiny[0], tokenizer, chosen, 0)
     keys = ["operator", "layer", "position"]
-    pd.testing.assert_frame_equal(
-        whole.sort_values(keys, ignore_index=True), cut.sort_values(keys, ignore_index=True)
-    )
+    pd.testing.assert_frame_equal(*(table.sort_values(keys, ignore_index=True) for table in (whole, cut)))
 
 
-@pytest.mark.parametrize("family", ["gemma2", "gpt2", "gpt-neox"])
+@pytest.mark.parametrize("family", ["llama", "gemma2", "gpt2", "gpt-neox"])
 def test_a_beginning_that_prompts_share_runs_once_and_changes_nothing(family_folders, family):
     model = models.load(family_folders[family])
     rng = np.random.default_rng(0)
