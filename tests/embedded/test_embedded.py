@@ -1,46 +1,28 @@
 """The embedded models' construction and training, at tiny size, and the shipped folders."""
 
 import dataclasses
-import re
 
 import pytest
 import torch
 
 from conftest import ROOT
-from embedded_training import card
-from embedded_training.__main__ import main
 from embedded_training.batches import Problems
 from embedded_training.card import predictions
 from embedded_training.digits import DigitProblems
-from embedded_training.problems import read_templates
 from embedded_training.recipe import DIGITS, RECIPES, Recipe
 from embedded_training.routing import neuron_format
 from embedded_training.training import train
 from embedded_training.weights import as_decoder
 from form_invariance.model.decoder import embed, run_layers
 from form_invariance.model.files import PACKAGED
-from form_invariance.model.loading import load
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
 
 pytestmark = pytest.mark.slow
 
-TINY = Recipe(
-    separate=True,
-    seed=3,
-    steps=6,
-    first_steps=3,
-    wired_steps=4,
-    wired_pairs=(4, 4, 4, 4),
-    misread_steps=4,
-    misread_pairs=(3, 3, 12, 3),
-    n_layers=2,
-    d_model=48,
-    d_answer=16,
-    d_mlp=12,
-    d_head=8,
-    pairs=(4, 4, 4, 4),
-)
+STEPS = {"steps": 6, "first_steps": 3, "wired_steps": 4, "misread_steps": 4}
+PAIRS = {"wired_pairs": (4, 4, 4, 4), "misread_pairs": (3, 3, 12, 3), "pairs": (4, 4, 4, 4)}
+TINY = Recipe(separate=True, seed=3, n_layers=2, d_model=48, d_answer=16, d_mlp=12, d_head=8, **STEPS, **PAIRS)
 
 
 @pytest.fixture(scope="module")
@@ -71,29 +53,6 @@ def test_foreign_neurons_are_silent_at_every_step(problems, trained):
             run_layers(model, embed(model, torch.from_numpy(tokens)), on_neurons=keep)
             assert seen[1][:, owner != number].abs().max() < 1e-6
             assert seen[1][:, owner == number].abs().max() > 1e-4
-
-
-@pytest.mark.parametrize("separate", [True, False])
-def test_the_command_trains_and_writes_a_card(tmp_path, monkeypatch, separate):
-    monkeypatch.setitem(RECIPES, "tiny", dataclasses.replace(TINY, separate=separate))
-    monkeypatch.setattr(card, "SAMPLE", 60)
-    monkeypatch.setattr(card, "SMALL_SAMPLE", 30)
-    folder = tmp_path / "made"
-    words = ["--config", str(ROOT / "config/config.yaml"), "--output", str(folder)]
-    main(["--name", "tiny", *words])
-    assert {path.name for path in tmp_path.iterdir()} == {"made"}
-    text = (folder / "README.md").read_text()
-    assert ("the negative control" in text) == separate
-    assert "| separate | " + str(separate) in text
-    rows = [
-        line for line in text.splitlines() if re.match(r"\| (addition|multiplication) \| (symbolic|word)", line)
-    ]
-    assert len(rows) == 4
-    model = load(folder)
-    said = float(rows[0].split("|")[3])
-    pairs = card._paper_pairs("a + b", "addition")
-    problems = Problems(read_templates(ROOT / "config/config.yaml"), TINY)
-    assert said == pytest.approx(card.right(model, problems, "symbolic", "addition", pairs).mean(), abs=5e-4)
 
 
 @pytest.mark.parametrize("name", sorted(set(RECIPES) - {DIGITS}))

@@ -37,11 +37,6 @@ def sums(tmp_path):
     return tmp_path / "sums.csv"
 
 
-def given(**more):
-    """The model's templates as the option's words."""
-    return ["--template", *(f"{name}/sums={text}" for name, text in {**KNOWN, **more}.items())]
-
-
 def checked(path):
     """A configuration as the workflow reads it."""
     return config_check.read([path], config_check.load(path), ROOT / "config")
@@ -68,7 +63,8 @@ def test_the_wording_that_the_model_knows_is_chosen():
 
 def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys):
     output = tmp_path / "mine.yaml"
-    words = ["scout", *NEEDED, "--table", str(sums), *given(), "--output"]
+    given = ["--template", *(f"{name}/sums={text}" for name, text in KNOWN.items())]
+    words = ["scout", *NEEDED, "--table", str(sums), *given, "--output"]
     assert main([*words, str(output)]) == 0
     config = checked(output)
     assert list(config["formats"]) == ["code", "symbolic"]  # sentences and questions it does not know
@@ -127,26 +123,26 @@ def test_tasks_that_are_no_operators_fit_the_tokenizer_and_ask_something_else(op
     assert found["counting"]["expression"] == "a + 1"
 
 
-@pytest.mark.parametrize(
-    ("shares", "chosen"),
-    [
-        ({"x": {"+": [1.0, 0.75, 0.2]}, "y": {"+": [0.95, 0.6, 0.1]}}, {("x", "+"): 1, ("y", "+"): 0}),
-        (
-            {"x": {"+": [0.9, 0.7, 0.0]}, "y": {"+": [0.3, 0.29, 0.0]}},
-            {("x", "+"): 0, ("y", "+"): 0},
-        ),  # fewer tokens
-        ({"x": {"+": [0.9]}, "y": {"+": [0.29]}}, {}),
-        ({"x": {"+": [0.9]}, "y": {"-": [0.9]}}, {}),  # no operator in common
-        (  # three formats with one operator are more cells than one format with two
-            {"x": {"+": [0.9], "-": [0.9]}, "y": {"+": [0.9], "-": [0.1]}, "z": {"+": [0.4], "-": [0.2]}},
-            {("x", "+"): 0, ("y", "+"): 0, ("z", "+"): 0},
-        ),
-        (
-            {"x": {"+": [0.9], "-": [0.9]}, "y": {"+": [0.9], "-": [0.9]}, "z": {"+": [0.4], "-": [0.2]}},
-            {(name, sign): 0 for name in "xy" for sign in "+-"},
-        ),
-    ],
-)
+CHOICES = [  # shares of right answers by format, operator and place; the places that are chosen
+    ({"x": {"+": [1.0, 0.75, 0.2]}, "y": {"+": [0.95, 0.6, 0.1]}}, {("x", "+"): 1, ("y", "+"): 0}),
+    # Fewer tokens.
+    ({"x": {"+": [0.9, 0.7, 0.0]}, "y": {"+": [0.3, 0.29, 0.0]}}, {("x", "+"): 0, ("y", "+"): 0}),
+    ({"x": {"+": [0.9]}, "y": {"+": [0.29]}}, {}),
+    # No operator in common.
+    ({"x": {"+": [0.9]}, "y": {"-": [0.9]}}, {}),
+    # Three formats with one operator are more cells than one format with two.
+    (
+        {"x": {"+": [0.9], "-": [0.9]}, "y": {"+": [0.9], "-": [0.1]}, "z": {"+": [0.4], "-": [0.2]}},
+        {(name, "+"): 0 for name in "xyz"},
+    ),
+    (
+        {"x": {"+": [0.9], "-": [0.9]}, "y": {"+": [0.9], "-": [0.9]}, "z": {"+": [0.4], "-": [0.2]}},
+        {(name, sign): 0 for name in "xy" for sign in "+-"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("shares", "chosen"), CHOICES)
 def test_the_choice(shares, chosen):
     trials = trials_of(shares)
     found = choose(trials)
@@ -201,28 +197,24 @@ def test_examples_are_right_and_no_problems(operator, raw_tokenizer):
     )
     for a, b, answer in examples[["a", "b", "answer"]].itertuples(index=False):
         assert answer == eval(questions.EXPRESSIONS[operator], {"a": a, "b": b})
-    made = with_examples(tokenizer, "{a} ? {b} = ", examples.head(2), "here")
     first, second = examples.head(2)[["a", "b", "answer"]].to_numpy().tolist()
-    line = "{} ? {} = {}\n"
-    assert made == line.format(*first) + line.format(*second) + "{a} ? {b} = "
-    closed = with_examples(tokenizer, "f[{a}, {b}] = ({answer})", examples.head(2), "here")
-    line = "f[{}, {}] = ({})\n"
-    assert closed == line.format(*first) + line.format(*second) + "f[{a}, {b}] = ("
-    assert with_examples(tokenizer, "f[{a}, {b}] = ({answer})", examples.head(0), "here") == "f[{a}, {b}] = ("
+    for template, line in (("{a} ? {b} = ", "{} ? {} = {}\n"), ("f[{a}, {b}] = ({answer})", "f[{}, {}] = ({})\n")):
+        asked = template.partition("{answer}")[0]
+        made = with_examples(tokenizer, template, examples.head(2), "here")
+        assert made == line.format(*first) + line.format(*second) + asked
+        assert with_examples(tokenizer, template, examples.head(0), "here") == asked
 
 
 def test_worked_examples_leave_the_table(sums):
     question = questions.of_file(sums)
     chosen = pd.DataFrame({"operator": ["sums", "sums"], "examples": [0, 2]})
-    text = tables_without_examples([question], chosen, 0)["sums"]
-    examples, _ = draw(question, 0)
-    gone = set(examples.head(2)["fields"])
-    every, left = (set(pd.read_csv(sums).itertuples(index=False)), text.splitlines())
-    assert left[0] == "a,b,answer"
-    assert len(left) - 1 == len(every) - 2
-    assert {f"{a},{b},{c}" for a, b, c in every} - set(left) == {
-        ",".join([*yaml.safe_load(one).values(), str(sum(map(int, yaml.safe_load(one).values())))]) for one in gone
-    }
+    header, *left = tables_without_examples([question], chosen, 0)["sums"].splitlines()
+    assert header == "a,b,answer"
+    gone = [yaml.safe_load(fields) for fields in draw(question, 0)[0].head(2)["fields"]]
+    gone = {f"{one['a']},{one['b']},{int(one['a']) + int(one['b'])}" for one in gone}
+    every = {",".join(map(str, row)) for row in pd.read_csv(sums).itertuples(index=False)}
+    assert set(left) == every - gone
+    assert len(left) == len(every) - 2
     assert tables_without_examples([question], chosen.head(1), 0) == {}
 
 
@@ -253,20 +245,17 @@ def test_the_sizes_of_a_table_are_those_that_its_right_rows_give(rows, right):
     [
         (["--template", "code/sum={a}"], "'sum' is not among the operators sums"),
         (["--template", "code/sums={a} {answer} {b}"], "has {b} after {answer}; put all fields before it"),
-        (["--table", "{sums}"], "two files give the operator name 'sums'"),
-        (["--table", "{short}"], "scout needs 28 at least"),
-        (["--force", "--output", "{sums}"], "is a folder or an input; name another file"),
+        (["--table", "sums.csv"], "two files give the operator name 'sums'"),
+        (["--table", "short.csv"], "scout needs 28 at least"),
+        (["--force", "--output", "sums.csv"], "is a folder or an input; name another file"),
     ],
 )
-def test_refusals(sums, tmp_path, capsys, monkeypatch, words, sentence):
+def test_refusals(sums, capsys, monkeypatch, words, sentence):
     monkeypatch.setattr(choice_module, "trials", None)  # before anything is tried
-    files = {name: tmp_path / f"{name}.csv" for name in ("sums", "short")} | {"folder": tmp_path}
-    files["short"].write_text("word,answer\n" + "".join(f"w{n},v{n}\n" for n in range(27)))
-    filled = [str(files.get(word[1:-1], word)) for word in words]
-    output, before = tmp_path / "mine.yaml", sums.read_bytes()
-    needed = [*NEEDED, "--output", str(output)]
-    kept = [word for pair in zip(needed[::2], needed[1::2], strict=True) if pair[0] not in words for word in pair]
-    assert main(["scout", *kept, "--table", str(sums), *filled]) == 2
+    monkeypatch.chdir(sums.parent)
+    (sums.parent / "short.csv").write_text("word,answer\n" + "".join(f"w{n},v{n}\n" for n in range(27)))
+    before, output = sums.read_bytes(), [] if "--output" in words else ["--output", "mine.yaml"]
+    assert main(["scout", *NEEDED, *output, "--table", "sums.csv", *words]) == 2
     assert sentence in capsys.readouterr().err
-    assert not output.exists()
+    assert {path.name for path in sums.parent.iterdir()} == {"sums.csv", "short.csv"}
     assert sums.read_bytes() == before
