@@ -1,25 +1,30 @@
 """What a Jaccard means and which verdicts find it, on models that share a known part of each format's neurons."""
 
-from itertools import chain, product
+from itertools import product
 
 import numpy as np
 import pandas as pd
-import planted_run
 import pytest
-from graded_models import PLANTED, write_model
-from planted_models import TEMPLATES
-from planted_run import MODEL
-from replayed_run import calls_of, replay
+from constructed_run import ConstructedRun
+from graded_models import PLANTED, STRATUM, carriers, write_model
+from planted_models import LATE, TEMPLATES
 from shared_part import estimate, reliability_of, shared_part
 
-from form_invariance.beyond.specificity.verdicts import ratios
 from form_invariance.experiment.contrasts import overall
 from form_invariance.experiment.questions import SERVES
-from form_invariance.stages.circuit import compute as circuit
 
 SHARES, SEEDS = (0, 0.25, 0.5, 0.75, 1), 5
 KS = (PLANTED // 2, PLANTED, 2 * PLANTED)
 LIMITS = ("value", "low", "high")
+
+
+def test_the_formats_share_the_part_that_is_asked_for_at_every_size():
+    for share, layer in product(SHARES, LATE):
+        found = carriers(share, seed=7)
+        own = np.stack([found[name, layer] for name in TEMPLATES])
+        same = (own == own[0]).all(0)
+        assert (same.reshape(-1, STRATUM).sum(1) == share * STRATUM).all()
+        assert len(np.unique(own)) == same.sum() + own[:, ~same].size
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
@@ -41,44 +46,13 @@ def test_the_shared_part_of_sets_drawn_with_a_known_overlap(n, share):
     assert shared_part(jaccard([noisy(one) for one in own]), n, found) == pytest.approx(share, abs=0.02)
 
 
-CONFIG = planted_run.CONFIG | {
-    **{"k": [PLANTED], "k_shown": PLANTED, "census_pairs": 600, "transfer_pairs": 100, "bootstrap": 200},
-    **{"random_seeds": 5, "matched_seeds": 5, "specificity_tasks": {}, "variant_operators": []},
-}
-TABLES = ["addition/overlap", "addition/reliability"]
-TABLES += [f"{stage}_contrasts" for stage in ("intervention", "specificity", "transfer")]
-
-
-@pytest.fixture(scope="module")
-def calls(tmp_path_factory):
-    """The command lines that make the tables of a model."""
-    folder = tmp_path_factory.mktemp("planned")
-    write_model(folder / "model", 1, seed=0)
-    return calls_of(folder, CONFIG, *(f"results/{MODEL}/shared/{name}.parquet" for name in TABLES))
-
-
-def measured(folder, calls, share, seed, late_failures=False):
+def measured(folder, share, seed, late_failures=False):
     """A row for each measure of one model: value, limits, verdict, and the share that the value estimates."""
-    write_model(folder / "model", share, seed, late_failures)
-
-    def own(words):
-        """With this model's seed, and overlaps at every size."""
-        given = {"--seed": [seed], "--k": KS if words[0] == "overlap" else [PLANTED]}
-        for option in given.keys() & {*words}:
-            place = words.index(option) + 1
-            words = [*words[:place], *map(str, given[option]), *words[place + 1 :]]
-        return words
-
-    with pytest.MonkeyPatch.context() as patch:
-        # What the verdicts find in this ranking: without the noise of rankings, which halves of the prompts tell.
-        patch.setattr(circuit, "read_halves", lambda *_: {})
-        replay(map(own, calls), folder)
-    overlap, reliability, *contrasts = (
-        pd.read_parquet(folder / f"results/{MODEL}/shared/{name}.parquet") for name in TABLES
-    )
-    contrasts[1], rows = ratios(contrasts[1]).query("question == 'exchange'"), []
+    write_model(folder, share, seed, late_failures)
+    run, rows = ConstructedRun(folder, PLANTED, seed, census=600, pairs=100), []
+    overlap, reliability = run.overlap(KS), run.reliability(KS)
     for k in KS:
-        own, again = overlap[overlap["used"] & (overlap["k"] == k)], reliability[reliability["k"] == k]
+        own, again = overlap[overlap["k"] == k], reliability[reliability["k"] == k]
         every = own[(own["layer"] == -1) & (own["formats"] == "+".join(TEMPLATES))].iloc[0]
         ceiling = np.exp(np.log(again.loc[again["kind"] == "parts", "jaccard"]).mean())
         alone = shared_part(every[["jaccard", "low", "high"]].to_numpy(float), len(TEMPLATES))
@@ -87,10 +61,11 @@ def measured(folder, calls, share, seed, late_failures=False):
         rows += [
             {"measure": name, "k": k, **dict(zip(LIMITS, some, strict=False))} for name, some in values.items()
         ]
-    for row in chain.from_iterable(overall(table).to_dict("records") for table in contrasts):
-        what = [row[name] for name in ("question", "intervention", "contrast", "metric") if name in row]
-        limits = {"value": row["difference"], "low": row["low"], "high": row["high"]}
-        rows.append({"measure": " ".join(what), "k": PLANTED, **limits, "verdict": row["verdict"]})
+    for table in (run.contrasts, run.exchange, run.transfer_contrasts):
+        for row in overall(table).to_dict("records"):
+            what = [row[name] for name in ("question", "intervention", "contrast", "metric") if name in row]
+            limits = {"value": row["difference"], "low": row["low"], "high": row["high"]}
+            rows.append({"measure": " ".join(what), "k": PLANTED, **limits, "verdict": row["verdict"]})
     table = pd.DataFrame(rows)
     inside = (table["low"] <= share) & (share <= table["high"])
     known = table["measure"].isin(["uncorrected", "shared part"])
@@ -98,11 +73,11 @@ def measured(folder, calls, share, seed, late_failures=False):
 
 
 @pytest.fixture(scope="module")
-def few(calls, tmp_path_factory):
+def few(tmp_path_factory):
     """The measures at the planted size of a half, of all, and of all with failures in late layers."""
     folder, found = tmp_path_factory.mktemp("constructed"), []
     for number, given in enumerate([(0.5, 300), (1, 300), (1, 300, True)]):
-        table = measured(folder / str(number), calls, *given)
+        table = measured(folder / str(number), *given)
         found.append(table[table["k"] == PLANTED].set_index("measure"))
     return found
 
@@ -127,9 +102,9 @@ def test_transfer_corrects_failures_before_the_shared_neurons_and_none_in_other_
 
 
 @pytest.mark.nightly
-def test_the_table_of_power_and_coverage(calls, tmp_path):
+def test_the_table_of_power_and_coverage(tmp_path):
     table = pd.concat(
-        measured(tmp_path / f"{share}-{seed}", calls, share, seed) for share, seed in product(SHARES, range(SEEDS))
+        measured(tmp_path / f"{share}-{seed}", share, seed) for share, seed in product(SHARES, range(SEEDS))
     )
     own = table[table["k"] == PLANTED].assign(
         value=lambda rows: rows["value"] + SERVES * rows["measure"].str.contains("exchange")
