@@ -21,6 +21,7 @@ from form_invariance.stages.attribution.compute import (
 )
 from form_invariance.stages.attribution.table import ATTRIBUTION
 from form_invariance.stages.dataset.prompts import TrainPrompts
+from form_invariance.stages.patching.compute import patch_neurons
 from form_invariance.tables.files import write_table
 
 FIRST = 2
@@ -54,27 +55,53 @@ def test_gradient_equals_autograd_of_the_indirect_effect(tiny, name):
         torch.testing.assert_close(got[layer - FIRST], expected, atol=1e-5, rtol=1e-3)
 
 
+def test_a_small_patch_has_its_first_order_effect(tiny):
+    model, tokenizer = tiny
+    tokens, corrupt, answers = prepared(tokenizer, "symbolic")
+    cache = build_cache(model, tokens, FIRST)
+    near = cache.neurons + 1e-2 * (last_token_neurons(model, corrupt, FIRST) - cache.neurons)
+    first_order = attribute(model, tokens, near, answers, FIRST)
+    neurons = torch.arange(model.config.d_mlp)
+    for layer in range(FIRST, model.config.n_layers):
+        exact = patch_neurons(model, cache, layer, neurons, near[layer - FIRST], answers)[0]
+        torch.testing.assert_close(first_order[layer - FIRST], exact, atol=5e-5, rtol=5e-2)
+
+
+def test_batches_change_nothing(tiny):
+    model, tokenizer = tiny
+    tokens, corrupt, answers = prepared(tokenizer, "word")
+    given = last_token_neurons(model, corrupt, FIRST)
+    whole = attribute(model, tokens, given, answers, FIRST)
+    pieces = attribute(model, tokens, given, answers, FIRST, batch=3)
+    torch.testing.assert_close(whole, pieces, atol=1e-6, rtol=1e-5)
+
+
 def test_table_ranks_by_mean_plus_sample_deviation():
     effects = np.array([[[1.0, 0.0, 2.0, 0.0], [3.0, 0.0, 2.0, 0.0]]])
     table = attribution_table(effects, first=5, candidates=2)
+    assert table["layer"].eq(5).all()
     np.testing.assert_allclose(table["score"], [2 + 2**0.5, 0, 2, 0])
     assert table["rank"].tolist() == [1, 3, 2, 4]
     assert table["candidate"].tolist() == [True, False, True, False]
+    single = attribution_table(effects[:, :1], first=0, candidates=9)
+    assert single["std"].eq(0).all()
+    assert single["candidate"].all()
+    check_columns(single, ATTRIBUTION)
 
 
-def test_table_of_several_layers_one_prompt_and_many_ties():
+def test_table_of_several_layers_and_many_ties():
     effects = np.random.default_rng(0).integers(0, 3, size=(3, 1, 100)).astype(np.float32)
     table = attribution_table(effects, first=5, candidates=40)
     check_columns(table, ATTRIBUTION)
-    assert table["std"].eq(0).all()
     assert table["layer"].tolist() == [5] * 100 + [6] * 100 + [7] * 100
+    assert table["neuron"].tolist() == [*range(100)] * 3
     for layer, values in zip((5, 6, 7), effects[:, 0], strict=True):
         best = sorted(range(100), key=lambda neuron: (-values[neuron], neuron))
         ranked = table[table["layer"] == layer].sort_values("rank")
         assert ranked["neuron"].tolist() == best
+        assert ranked["rank"].tolist() == list(range(1, 101))
         assert ranked["candidate"].tolist() == [True] * 40 + [False] * 60
         np.testing.assert_allclose(ranked["mean"], values[best])
-    assert attribution_table(effects, first=0, candidates=101)["candidate"].all()
 
 
 def test_a_cell_is_attributed_by_its_first_draw_of_partners(tiny):
