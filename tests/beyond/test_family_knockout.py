@@ -240,7 +240,7 @@ def test_a_cells_rows_are_of_the_streams_of_their_seed(monkeypatch):
         key = row["neurons"], row["family"], row["metric"]
         tried = [cell[key] for cell in cells.values() if key in cell]
         wanted = described(over_cells(some.pair for some in tried))
-        assert {name: row[name] for name in wanted} == wanted
+        pd.testing.assert_series_equal(pd.Series({name: row[name] for name in wanted}), pd.Series(wanted))
         assert row["labelled"] == sum(some.labelled for some in tried)
         assert row["ablated"] == np.mean([some.ablated for some in tried])
 
