@@ -55,9 +55,10 @@ def test_jobs_of_a_dry_run_and_their_hours_by_past_runs(tmp_path):
         return plan.table(plan.make(pending, [*pending, other], tmp_path, CONFIG, None))
 
     assert "2 of 3 jobs are pending." in shown()
+    assert "1 jobs read a model's weights; on a cluster they are 1 groups." in shown()
     benchmark(tmp_path, "census/m/code/addition.tsv", 3600)  # a neighbour's time is the guess
     benchmark(tmp_path, "dataset/m/word/addition.tsv", 1800)
-    assert "Time: 1.00 GPU hours, 0.50 CPU hours." in shown()
+    assert "Time: 1.00 GPU hours, 0.50 CPU hours. On eight GPUs that is at least 0.12 hours." in shown()
     benchmark(tmp_path, "census/m/word/addition.tsv", 7200)  # its own time is better
     assert "2.00 GPU hours" in shown()
     (tmp_path / "results/m/word/addition").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The plan of a run: pending jobs of each rule and model, why, and the estimated time."""
+"""The plan of a run: pending jobs of each rule and model, why, loads of weights, and the estimated time."""
 
 import csv
 import re
@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from tabulate import tabulate  # type: ignore[import-untyped]
 
 from form_invariance.workflow import job_costs, machine
+from form_invariance.workflow.job_costs import GROUPED, GROUPED_RULES
 
 EVERY_MODEL = "all models"
 NOT_THERE = "not there yet"
@@ -146,7 +148,7 @@ def _estimates(
 
 
 def table(jobs: pd.DataFrame) -> str:
-    """The plan as text: a row for each rule, a column for each model, GPU memory, then times."""
+    """The plan as text: a row for each rule, a column for each model, GPU memory, then loads and times."""
     models = sorted(jobs["model"].unique(), key=lambda model: model == EVERY_MODEL)
     rows = [["stage", *models, "hours", "why"]]
     for rule, own in jobs.groupby("rule", sort=False):
@@ -167,14 +169,21 @@ def table(jobs: pd.DataFrame) -> str:
 
 
 def _total(jobs: pd.DataFrame) -> list[str]:
-    """Jobs and hours of what is pending, and what the hours rest on."""
+    """Jobs, loads and hours of what is pending, and what the hours rest on."""
     pending = jobs[jobs["pending"]]
     lines = [f"{len(pending)} of {len(jobs)} jobs are pending."]
+    loading = pending[pending["loads"]]
+    if len(loading):
+        each = loading.value_counts(["model", "rule"]).reset_index()
+        size = each["rule"].isin(GROUPED_RULES).map({True: GROUPED, False: 1})
+        groups = int(np.ceil(each["count"] / size).sum())
+        lines.append(f"{len(loading)} jobs read a model's weights; on a cluster they are {groups} groups.")
     timed = pending[pending["seconds"].notna()]
     if len(timed):
         gpu, cpu = (timed.loc[timed["on_gpu"] == kind, "seconds"].sum() / 3600 for kind in (True, False))
         cores, guessed = machine.cores(), int(timed["past"].isna().sum())
-        here = "" if gpu else f" On the {cores} cores of this machine that is about {cpu / cores:.2f} hours."
+        here = f" On the {cores} cores of this machine that is about {cpu / cores:.2f} hours."
+        here = f" On eight GPUs that is at least {gpu / 8:.2f} hours." if gpu else here
         lines.append(f"Time: {gpu:.2f} GPU hours, {cpu:.2f} CPU hours.{here}")
         lines.append(f"{len(timed) - guessed} jobs have this time from past runs, {guessed} from an estimate.")
     if len(pending) > len(timed):
