@@ -71,7 +71,7 @@ def test_default_dry_run_lists_every_cell(clean, planned):
 def test_the_papers_models_are_planned_without_weights(clean):
     jobs = pending(clean, "--configfile", "config/paper.yaml")
     assert jobs["census"] == jobs["patching"] == 3 * 12
-    assert sum(jobs.get(rule, 0) for rule in OPERATIONS) == 3 * 105
+    assert sum(jobs.get(rule, 0) for rule in OPERATIONS) == 3 * 87
     target = "results/paper/llama-3-8b/code/probe.parquet"
     status, out = snakemake(clean, target, "-n", "-p", "--configfile", "config/paper.yaml")
     assert status == 0
