@@ -52,7 +52,7 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
         if numbers(row, question.margin_of(row["metric"])) == _NOTHING and not operators:
             empty.append(question.label)
             continue
-        yield f"  {question.label:<41} {said(row):<10} {numbers(row, question.margin_of(row['metric']))}"
+        yield f"  {question.label:<41} {said(row):<9} {numbers(row, question.margin_of(row['metric']))}"
         if operators:
             yield f"    {question.compared} ({row['metric']})"
             if each := by_operator(table, k, row["question"], row["metric"]):
