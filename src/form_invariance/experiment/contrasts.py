@@ -156,10 +156,8 @@ def over_cells(pairs: Iterable[Pair]) -> Pair:
         for stream, values in pair.draws.items():
             name = f"{stream} {len(values)}"
             draws[name] = draws.get(name, 0) + values / len(known)
-    control, halves = (
-        controls.pop() if len(controls) == 1 else SEVERAL,
-        np.mean([pair.halves for pair in known], 0),
-    )
+    control = controls.pop() if len(controls) == 1 else SEVERAL
+    halves = np.mean([pair.halves for pair in known], axis=0)
     return Pair(first, second, problems, control, draws, all(pair.bounded for pair in known), halves)
 
 

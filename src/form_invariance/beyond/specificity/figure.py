@@ -117,6 +117,12 @@ def _lost(tables: Mapping[str, pd.DataFrame], contrast: str, k: int) -> pd.DataF
     return table[chosen & (table["contrast"] == contrast) & (table["cells"] > 0)]
 
 
+def _with_prompts(names: pd.Series, rows: pd.DataFrame) -> list[str]:
+    """Names with the prompts of one operator in one format; a row that is not defined has none."""
+    each = rows["prompts"] / rows["cells"]
+    return [f"{name} (n = {n:.0f})" if n > 0 else name for name, n in zip(names, each, strict=True)]
+
+
 _CALLED = {OWN: "own operator", OTHER_OPERATORS: "other operators", TEXT: "plain text"}
 """Names of tasks in the figure."""
 
@@ -141,8 +147,7 @@ def tasks(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     for value, place in zip(known["first"], known["place"], strict=True):
         axes.annotate(f"{value:.2f}", (value, place), (0, 4), textcoords="offset points", ha="center", fontsize=6)
     names = known["task"].map(lambda task: _CALLED.get(task, task.replace("_", " ")))
-    each = (known["prompts"] / known["cells"]).round().astype(int)  # an operator's circuit in a format
-    axes.set_yticks(known["place"], names + each.map(" (n = {})".format))
+    axes.set_yticks(known["place"], _with_prompts(names, known))
     axes.set(xlabel="probability of the answer lost", ylim=(len(known) - 0.5, -0.7))
     figure.suptitle(heading)
     style.legend_below(figure, axes.get_legend_handles_labels()[0])
@@ -167,7 +172,7 @@ def losses(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
         said = "undefined" if np.isnan(value) else f"{value:.2f}"
         at = max(np.nan_to_num(value), np.nan_to_num(high), 0)
         axes.annotate(said, (at, place), (4, 0), textcoords="offset points", va="center", fontsize=7)
-    axes.set_yticks(places, list(LOSSES.values()))
+    axes.set_yticks(places, _with_prompts(pd.Series(LOSSES), rows))
     axes.set(xlabel="probability of the right answer lost (95 % interval)", ylim=(len(rows) - 0.4, -0.6))
     axes.axvline(0, color="black", lw=0.6)
     figure.suptitle(heading)

@@ -95,10 +95,10 @@ def _by_cell(pairs: pd.DataFrame, keys: Sequence[Key], half: str) -> Cells:
     return {key: by_cell.get(key, by_pair.iloc[:0]) for key in keys}
 
 
-def _means(first: pd.Series, second: pd.Series, control: str) -> np.ndarray:
-    """Means of both values over the pairs that have both, (2,)."""
-    both = pd.concat([first, second], axis=1).dropna()
-    return both.mean().to_numpy(float)
+def _means(name: str, cell: pd.DataFrame) -> np.ndarray:
+    """Means of a contrast's two values over the pairs that have both, (2,)."""
+    first, second, _ = CONTRASTS[name](cell)
+    return pd.concat([first, second], axis=1).dropna().mean().to_numpy(float)
 
 
 def _rows(
@@ -117,7 +117,7 @@ def _rows(
                     draws = {f"{operator} {control}": by_draw[direction, operator, k, control].to_numpy()}
                 problems = problems_of(operator, *operands)
                 pair = paired(*values, problems, resamples, seed, control, draws)
-                halves = [_means(*CONTRASTS[name](half[direction, operator, k])) for half in by_half]
+                halves = [_means(name, half[direction, operator, k]) for half in by_half]
                 pairs[direction, operator] = replace(pair, halves=np.stack(halves, 1))
         for row in rows(pairs, "direction"):
             yield {"k": size, "contrast": name, **row}

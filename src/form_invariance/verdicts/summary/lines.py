@@ -49,10 +49,11 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
     empty = []
     for row in verdicts_at(table, k).to_dict("records"):
         question = QUESTIONS[row["question"]]
-        if numbers(row, question.margin_of(row["metric"])) == _NOTHING and not operators:
+        compared = numbers(row, question.margin_of(row["metric"]))
+        if compared == _NOTHING and not operators:
             empty.append(question.label)
             continue
-        yield f"  {question.label:<41} {said(row):<9} {numbers(row, question.margin_of(row['metric']))}"
+        yield f"  {question.label:<41} {said(row):<9} {compared}"
         if operators:
             yield f"    {question.compared} ({row['metric']})"
             if each := by_operator(table, k, row["question"], row["metric"]):
