@@ -41,11 +41,11 @@ def _by_pair(classes: Sequence[PairClass]) -> Counter:
 
     def hits(above: np.ndarray) -> np.ndarray:
         result, total = np.empty((len(above), len(classes)), dtype=np.int64), above.shape[1]
-        for row, ranks in zip(result, above, strict=True):
-            for column, (pairs, size, both) in enumerate(members):
-                ranked = ranks.take(pairs)
-                low = np.count_nonzero(ranked >= total - size) if both else 0
-                row[column] = max(np.count_nonzero(ranked < size), low)
+        for column, (pairs, size, both) in enumerate(members):
+            ranked = above[:, pairs]
+            top = np.count_nonzero(ranked < size, axis=1)
+            bottom = np.count_nonzero(ranked >= total - size, axis=1) if both else top
+            result[:, column] = np.maximum(top, bottom)
         return result
 
     return hits

@@ -1,5 +1,7 @@
 """Names of operators' kinds and of heuristics' families; nothing heavy is imported here."""
 
+from functools import cache
+
 EXPRESSIONS = {"addition": "a + b", "subtraction": "a - b", "multiplication": "a * b", "division": "a // b"}
 """The operators that the published algorithm knows."""
 
@@ -39,6 +41,7 @@ FAMILIES = (
 )
 
 
+@cache
 def family(name: str) -> str:
     """The family of a heuristic by its name; op1 and op2 are one family (docs/stages.md)."""
     plain = name.replace("op1_", "operand_").replace("op2_", "operand_")
