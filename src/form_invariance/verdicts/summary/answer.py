@@ -16,15 +16,15 @@ INPUTS = {"verdicts": VERDICTS}
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Every question in a word, by the contrast that decides it."""
     table = verdicts_at(tables["verdicts"], k)
-    words = " ".join(
-        f"{QUESTIONS[row['question']].label} {said(row).capitalize()}." for row in table.to_dict("records")
-    )
+    verdicts = [said(row) for row in table.to_dict("records")]
+    labels = [QUESTIONS[name].label for name in table["question"]]
+    words = " ".join(f"{label} {word.capitalize()}." for label, word in zip(labels, verdicts, strict=True))
     operators = [
         by_operator(tables["verdicts"], k, question, metric)
         for question, metric in zip(table["question"], table["metric"], strict=True)
     ]
     compared = [QUESTIONS[name].compared for name in table["question"]]
-    shown = table.assign(question=compared, operator=operators)
+    shown = table.assign(question=compared, operator=operators, verdict=verdicts)
     sentence = (
         f"At k = {k}: {words} Each is a difference from the strongest control, with a 95 % interval over "
         "operators, formats or directions and prompts: yes if the interval is above zero, no if it is below, "
