@@ -57,7 +57,7 @@ def test_statistics_equal_plain_sets():
 def test_p_is_uniform_without_agreement_and_tiny_with():
     rng = np.random.default_rng(3)
     values = []
-    for trial in range(500):
+    for trial in range(300):
         sets = encode(rng.random((3, 60, 11)) < 0.3)
         table = permutation_test(sets, None, 199, trial, "null").set_index("statistic")
         values.append(table.loc["pair_jaccard", "p"])
@@ -70,19 +70,10 @@ def test_p_is_uniform_without_agreement_and_tiny_with():
     assert (table["observed"] > table["null_max"]).all()
 
 
-def test_counts_and_denominators():
-    labels = {name: np.zeros((4, 2), dtype=bool) for name in "scw"}
-    labels["s"][0] = labels["c"][0] = labels["w"][0] = [True, False]
-    labels["s"][1] = [False, True]
-    labels["s"][2] = labels["c"][2] = [True, True]
-    table = agreement_table(labels, np.zeros(4, dtype=int), 50, 0, "x")
-    over = table[(table["scope"] == "all") & (table["statistic"] == "exact")].set_index("over")
-    assert over["neurons"].to_dict() == {"shared": 4, "any": 3, "all": 1}
-    assert over["observed"].to_dict() == {"shared": 0.25, "any": pytest.approx(1 / 3), "all": 1.0}
+def test_without_a_label_nothing_agrees_and_nothing_warns():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         nobody = agreement_table({name: np.zeros((3, 2), dtype=bool) for name in "scw"}, np.zeros(3), 10, 0, "x")
-    check_columns(nobody, AGREEMENT, without=("mode", "kind", "activations"))
     assert nobody["statistic"].tolist() == [*STATISTICS] * 6
     assert nobody[nobody["over"] != "shared"][["observed", "null_mean", "null_max", "p"]].isna().all(axis=None)
     assert nobody[nobody["statistic"] == "pair_jaccard"]["p"].isna().all()
@@ -113,8 +104,6 @@ def test_operator_tables_read_the_labels_of_every_mode_and_neuron():
         ]
         tables[name] = heuristics_table(rows).sample(frac=1, random_state=0)
     found, labelled = operator_tables(tables, pd.concat([shared.assign(neurons="shared"), other]), 20, 0, "x")
-    check_columns(found, AGREEMENT)
-    check_columns(labelled, LABELLED)
     keys = ["mode", "kind", "activations"]
     for key in which:
         some = labels[key]
@@ -145,15 +134,6 @@ def test_the_null_is_the_mean_over_all_pairs_of_neurons(by_layer):
     assert table.loc["pair_jaccard"].equals(table.loc["three_way_jaccard"])
 
 
-def test_every_permutation_keeps_the_sets_of_a_format_and_of_a_layer():
-    sets, layers = np.arange(60, dtype=np.uint32), np.repeat([2, 5], [40, 20])
-    for within, parts in ((None, [slice(None)]), (layers, [slice(40), slice(40, None)])):
-        shuffled = agreement._shuffle(sets, within, 30, np.random.default_rng(0))
-        for part in parts:
-            assert (np.sort(shuffled[:, part], axis=1) == sets[part]).all()
-        assert len({tuple(row) for row in shuffled.tolist()}) == 30
-
-
 @pytest.mark.parametrize("permutations", [1, 50])
 def test_permutations_in_batches_are_as_many_as_asked_for(permutations, monkeypatch):
     sizes, shuffle = [], agreement._shuffle
@@ -164,19 +144,15 @@ def test_permutations_in_batches_are_as_many_as_asked_for(permutations, monkeypa
     assert table["p"].tolist() == [1, 1, 1, 1]
     assert table[["observed", "null_mean", "null_max"]].eq(1).all(axis=None)
     assert sizes[::3] == ([1] if permutations == 1 else [7] * 7 + [1])
-    monkeypatch.setattr(agreement, "_ROWS", 1)
     distinct = np.tile(np.arange(1, 21, dtype=np.uint32), (3, 1))  # only one permutation in 20!² is as good
     table = permutation_test(distinct, None, permutations, 0, "x").set_index("statistic")
-    assert sizes[-3 * permutations :] == [1] * 3 * permutations
     assert table.loc["exact", "p"] == 1 / (1 + permutations)
-    assert table.loc["exact", "null_max"] < 1
 
 
 def test_over_and_scope_choose_the_neurons_and_their_permutations():
     labels = dict(zip("scw", np.random.default_rng(2).random((3, 30, 5)) < 0.15, strict=True))
     layers = np.repeat([2, 3], 15)
     table = agreement_table(labels, layers, 40, 3, "x")
-    check_columns(table, AGREEMENT, without=("mode", "kind", "activations"))
     times = sum(one.any(1).astype(int) for one in labels.values())
     for over, chosen in {"shared": times >= 0, "any": times >= 1, "all": times == 3}.items():
         for scope, within in {"all": None, "layer": layers[chosen]}.items():
@@ -192,8 +168,10 @@ def test_over_and_scope_choose_the_neurons_and_their_permutations():
 def test_no_shared_neuron_agrees_with_nothing():
     shared = pd.DataFrame({"layer": [], "neuron": []}, dtype="int64").assign(neurons="shared")
     found, labelled = operator_tables({name: heuristics_table([]) for name in "scw"}, shared, 20, 0, "x")
-    assert found["neurons"].eq(0).all()
+    check_columns(found, AGREEMENT)
+    check_columns(labelled, LABELLED)
     assert found[["observed", "null_mean", "null_max", "p"]].isna().all(axis=None)
+    assert found["neurons"].eq(0).all()
     assert labelled["neurons"].eq(0).all()
 
 
@@ -221,8 +199,6 @@ def test_the_answer_compares_labels_with_the_strongest_baseline():
     shares = label_shares(tables["labelled"])
     contrast = label_difference(shares["shared"], shares["matched_effect"])
     assert contrast["difference"] == pytest.approx(0.4)
-    same = {**counts, ("+", "matched_effect"): (10, 0, 90), ("-", "matched_effect"): (20, 20, 60)}
-    assert answer({**tables, "labelled": labelled_table(same)}, 2)[2].sentence.endswith(": undecided.")
     nobody = labelled_table({("+", "shared"): (0, 0, 0)})
     assert answer({**tables, "labelled": nobody}, 2)[2].sentence.startswith("No neuron is shared")
 
@@ -244,19 +220,13 @@ def test_neurons_of_two_kinds_are_resampled_by_themselves():
     pair = unpaired(first, second, "+", "matched_effect")
     assert (pair.first[0], pair.second[0], pair.prompts) == (0.6, 0.1, (50,))
     errors = np.sqrt([0.6 * 0.4 / 50, 0.1 * 0.9 / 100])
-    assert [pair.first[1:].std(), pair.second[1:].std()] == pytest.approx(errors, rel=0.1)
     assert (pair.first - pair.second)[1:].std() == pytest.approx(np.hypot(*errors), rel=0.1)
-    assert unpaired(first, first, "+").first[1:] != pytest.approx(unpaired(first, first, "+").second[1:])
 
 
 def test_equal_families_are_compared_with_those_of_neurons_that_are_not_shared():
     """Shared neurons may agree far more than permuted ones, and no more than others."""
-    alike = {
-        "shared": (87, 100),
-        "matched_variance": (88, 100),
-        "matched_effect": (85, 100),
-        "smooth_noise": (99, 99),
-    }
+    alike = {"shared": (87, 100), "matched_variance": (88, 100), "matched_effect": (85, 100)}
+    alike["smooth_noise"] = (99, 99)
     counts = {(operator, kind, "all"): pair for operator in "+-" for kind, pair in alike.items()}
     more = {"shared": (60, 100), "matched_variance": (0, 0), "matched_effect": (20, 80)}
     counts |= {(operator, kind, "any"): pair for operator in "+-" for kind, pair in more.items()}
@@ -269,12 +239,7 @@ def test_equal_families_are_compared_with_those_of_neurons_that_are_not_shared()
     assert (row["control"], row["prompts"], row["verdict"]) == ("matched_effect", 80, "yes")
     related = pd.DataFrame(columns=[*ACTIVATION_CORRELATION.columns, "operator"])
     others = {"labelled": labelled_table({("+", "shared"): (0, 0, 0)}), "activation_correlation": related}
-    found = answer({"agreement": agreed(counts), **others}, 2)[1]
-    assert "all formats: -1.0 percentage points" in found.sentence
-    few = {key: (min(same, 3), min(number, 4)) for key, (same, number) in counts.items()}
-    for table in (agreed(few), pd.DataFrame(columns=[*AGREEMENT.columns, "operator"])):
-        some = answer({"agreement": table, **others}, 2)[1]
-        assert some.sentence.startswith("Fewer than five neurons")
+    assert "all formats: -1.0 percentage points" in answer({"agreement": agreed(counts), **others}, 2)[1].sentence
 
 
 def test_correlations_equal_numpy():
@@ -286,7 +251,6 @@ def test_correlations_equal_numpy():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         table = correlation_table(samples, neurons)
-    check_columns(table, ACTIVATION_CORRELATION)
     assert table["formats"].drop_duplicates().tolist() == ["s+c", "s+w", "c+w"]
     for row in table.to_dict("records"):
         first, second = row["formats"].split("+")
@@ -350,7 +314,6 @@ def test_copies_correlate_and_independent_neurons_do_not():
     found = answered(table)
     assert "the others in each operator: +0.50" in found.sentence
     shown = found.table.set_index("operator")
-    assert shown["neurons"].tolist() == [4, 0]
     assert shown["correlation, not shared, same effect"].tolist() == pytest.approx(control.tolist())
     assert shown["difference"].tolist() == pytest.approx(rows["difference"][:2].tolist())
 

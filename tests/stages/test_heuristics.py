@@ -7,15 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from plain_heuristics import plain_labels, plain_strict, remains, strict_classes, strict_multi
-from scipy.stats import binom
 
 from form_invariance.errors import UserError
 from form_invariance.stages.heuristics import classes, published, strict
 from form_invariance.stages.heuristics.answer_sets import answer_sets
-from form_invariance.stages.heuristics.names import EXPRESSIONS, family, of_result
-from form_invariance.stages.heuristics.null import evidence, make_null
+from form_invariance.stages.heuristics.names import EXPRESSIONS
+from form_invariance.stages.heuristics.null import make_null
 from form_invariance.stages.heuristics.pairs import Grid, kind_of, make_grid, published_part
-from form_invariance.stages.heuristics.rules import make_rules
 from form_invariance.stages.heuristics.ties import rank
 
 pytestmark = pytest.mark.slow
@@ -80,26 +78,6 @@ def test_strict_scores_and_labels_equal_sets_of_pairs(expression, max_operand, m
     pd.testing.assert_frame_equal(floored, table.query("score >= 0.55").reset_index(drop=True))
 
 
-def test_what_strict_corrects():
-    grid = make_grid("a - b", 100)
-    # The published range cache counts op1 for op2 as well: in a triangle the two differ.
-    sizes = {one.name: one.size for one in published.pair_classes(grid)}
-    assert sizes["op2_range_0_10"] == sizes["op1_range_0_10"] == 55
-    known = {one.name: one for one in make_rules(grid).classes}
-    assert known["op2_range_0_10"].size == int((grid.b < 10).sum()) == 955
-    # Top sizes are the classes' sizes.
-    assert all(one.size == one.members.sum() for one in known.values())
-    # The published addition ends one short.
-    assert (make_grid("a + b", 600).answer == 999).any()
-    assert not (published_part(make_grid("a + b", 600))[1].answer == 999).any()
-    # One class, one name: a - b == 0 where a == b.
-    assert "same_operand" in known
-    assert "result_value_000" not in known
-    # Four pairs have the answer 96.
-    assert "result_value_095" in known
-    assert "result_value_096" not in known
-
-
 @pytest.mark.parametrize("expression", EXPRESSIONS.values())
 def test_the_kind_of_an_operator_whatever_its_spaces(expression):
     kind, (a, sign, b) = kind_of(expression), expression.split()
@@ -124,19 +102,19 @@ def test_the_grid_is_all_pairs_with_an_answer(expression):
 
 
 def test_the_published_grid_of_addition_alone_ends_one_short():
-    assert published_part(make_grid("a * 333", 4))[1].answer.max() == 999
     assert make_grid("a + b", 501).answer.max() == 999
     assert published_part(make_grid("a + b", 501))[1].answer.max() == 998
     with pytest.raises(UserError, match=r"^heuristics: no pair of operands below 3 has an answer in 0\.\.999$"):
         make_grid("a + b + 1000", 3)
 
 
-@pytest.mark.parametrize("max_operand", [60, 110])  # a tenth of the pairs are fewer or more than a thousand
+@pytest.mark.parametrize("max_operand", [8, 60, 110])  # a tenth of the pairs are fewer or more than a thousand
 def test_sets_of_answers_equal_plain_ones(max_operand):
     grid = make_grid("a // b", max_operand)
     rng, several = np.random.default_rng(0), set()
-    for neuron in range(21 if max_operand == 60 else 4):
-        favoured = np.isin(grid.answer, rng.choice(12, size=1 + neuron % 7, replace=False))
+    for neuron in range({8: 30, 60: 21, 110: 4}[max_operand]):
+        answers = np.arange(3, 8) if max_operand == 8 else 12
+        favoured = np.isin(grid.answer, rng.choice(answers, size=1 + neuron % 5, replace=False))
         values = rng.normal(size=len(grid.a)) + rng.choice([2.0, 4.0, 8.0]) * favoured
         # Every third map has ties at the cut of a set.
         values = np.maximum(values, np.quantile(values, 0.93)) if neuron % 3 == 0 else values
@@ -148,8 +126,8 @@ def test_sets_of_answers_equal_plain_ones(max_operand):
             score, base, *_ = plain_strict(grid, {}, values, values)[name]
             assert (found.base, found.size) == (base, len(places))
             assert found.score == pytest.approx(score)
-            several.add(name[19])
-    assert max_operand == 110 or several == {"2", "3", "4", "5"}
+            several.add(name[19] if max_operand > 8 else len(places))
+    assert several >= {8: {5}, 60: {*"2345"}, 110: {"5"}}[max_operand]
 
 
 def test_what_remains_of_a_class_equals_the_plain_way():
@@ -163,12 +141,6 @@ def test_what_remains_of_a_class_equals_the_plain_way():
         assert strict._remains(own, explained, rank(values[None]), 0, 0.5) == expected, trial
         found.append(expected)
     assert 50 < sum(found) < 350
-    even = np.arange(256) % 2 == 0
-    order = np.concatenate([np.flatnonzero(even)[:96], np.flatnonzero(~even), np.flatnonzero(even)[96:]])
-    nothing, ranks = np.zeros(256, dtype=bool), rank(-np.argsort(order)[None])
-    # Three quarters where half is chance: half beyond chance, just so.
-    assert strict._remains(even, nothing, ranks, 0, 0.5)
-    assert not strict._remains(even, nothing, ranks, 0, 0.501)
 
 
 def test_a_label_needs_the_threshold_and_no_more():
@@ -180,39 +152,6 @@ def test_a_label_needs_the_threshold_and_no_more():
     maps = (top + 0.001 * np.random.default_rng(1).random(256))[None].astype(np.float32)
     null = make_null(grid, maps=(300, 1200))
 
-    def labelled(threshold):
-        return (
-            strict.score(maps, np.zeros_like(maps), grid, threshold, null=null)
-            .set_index("heuristic")
-            .loc["op1_0mod2"]
-        )
-
-    row = labelled(0.5)
-    assert (row["score"], row["base_rate"], row["lift"], row["label"]) == (0.75, 0.5, 1.5, True)
-    assert not labelled(0.501)["label"]
-
-
-def test_families_by_name():
-    names = {
-        "op1_3mod7": "operand modulo",
-        "op2_range_0_10": "operand range",
-        "op1_pattern_.4.": "operand pattern",
-        "op2_value_038": "operand value",
-        "both_operands_1mod3": "both modulo",
-        "both_operands_range_10_20": "both range",
-        "same_operand": "identical operands",
-        "result_2mod7": "result modulo",
-        "result_range_0_10": "result range",
-        "result_pattern_..7": "result pattern",
-        "result_value_060": "result value",
-        "result_multi_value_2=[4, 9]": "multi-result",
-    }
-    assert {name: family(name) for name in names} == names
-    assert {name for name in names if of_result(name)} == {name for name in names if "result" in names[name]}
-
-
-def test_evidence_is_the_log_likelihood_ratio():
-    score, base, size = np.array([[0.9, 0.5, 1.0, 0.25], [0.1, 0.4, 0.3, 0.2], [10, 40, 7, 8]])
-    likely, by_chance = (binom.logpmf(score * size, size, rate) for rate in (score, base))
-    np.testing.assert_allclose(evidence(score, base, size), likely - by_chance)
-    assert evidence(np.array([0.1, 0.2]), np.array([0.2, 0.2]), np.array([5, 5])).tolist() == [0, 0]
+    for threshold, label in ((0.5, True), (0.501, False)):
+        table = strict.score(maps, np.zeros_like(maps), grid, threshold, null=null).set_index("heuristic")
+        assert table.loc["op1_0mod2", ["score", "base_rate", "lift", "label"]].tolist() == [0.75, 0.5, 1.5, label]

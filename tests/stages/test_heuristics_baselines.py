@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from form_invariance.experiment.controls import draw_control
+from form_invariance.problems.operands import OperandRange
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics import labels, pairs
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
@@ -13,8 +14,6 @@ from form_invariance.stages.heuristics.baselines import (
     directions,
     labelled_neurons,
     mean_effects,
-    mixed_neurons,
-    smooth_noise,
 )
 from form_invariance.stages.heuristics.map_files import from_arrays
 from form_invariance.stages.heuristics.names import BASELINES, DIRECTION, MATCHED, NOISE, SHARED
@@ -31,7 +30,6 @@ def values(width=80):
 
 def test_matched_neurons_are_drawn_by_a_stream_for_each_kind_operator_and_layer():
     table = labelled_neurons(SHARED_NEURONS, *values(), 5, "addition")
-    assert table.index.tolist() == list(range(len(table)))
     assert table["neurons"].unique().tolist() == [SHARED, *MATCHED, DIRECTION, NOISE]
     for kind, own in zip(MATCHED, values(), strict=True):
         for layer, shared in ((1, [5]), (3, [2, 70])):
@@ -49,14 +47,6 @@ def test_too_few_known_effects_leave_a_kind_out():
     )
 
 
-def test_directions_mix_neurons_of_their_own_stream():
-    found = mixed_neurons([1, 3], 80, 5, "addition")
-    for layer in (1, 3):
-        drawn = generator(5, "directions", "addition", layer).choice(80, size=MIXED, replace=False)
-        assert found[layer].tolist() == sorted(drawn)
-    assert mixed_neurons([2], 20, 5, "addition")[2].tolist() == list(range(20))
-
-
 def test_a_direction_is_the_mixture_of_its_stream():
     maps = np.random.default_rng(1).normal(size=(5, 30)).astype(np.float32)
     maps[2] = 7  # constant: it has no unit variance and adds nothing
@@ -67,16 +57,6 @@ def test_a_direction_is_the_mixture_of_its_stream():
     weights[:, 2] = 0
     np.testing.assert_allclose(found[0], weights @ maps, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(found[1], weights @ logits, rtol=1e-5, atol=1e-5)
-
-
-def test_smooth_random_maps_are_of_their_stream():
-    grid = make_grid("a + b", 20)
-    found = smooth_noise(grid, 3, 5, "addition", "{a}+{b}=")
-    drawn = random_maps(grid, 3, generator(5, "smooth-noise", "addition", "{a}+{b}="))
-    np.testing.assert_array_equal(found, list(drawn))
-    nothing = smooth_noise(grid, 0, 5)
-    assert found.dtype == nothing.dtype == np.float32
-    assert nothing.shape == (0, 400)
 
 
 def test_mean_effects_are_known_where_every_format_has_the_neuron():
@@ -104,9 +84,7 @@ def test_every_population_is_labelled_by_maps_of_its_own(tiny, monkeypatch):
         model, tokenizer, template, "addition", grid, shuffled_rows, 0.6, "the null", 5
     )
     assert table == "the table"
-    own_tokenizer, own_template, name, limits = seen["checked"]
-    assert (own_tokenizer, own_template, name) == (tokenizer, template, "template of addition")
-    assert (limits.operand_min, limits.operand_max, limits.answer_min, limits.answer_max) == (0, 11, 0, 22)
+    assert seen["checked"] == (tokenizer, template, "template of addition", OperandRange(0, 11, 0, 22))
     maps, written, own_grid, rows, *others = seen["labelled"]
     assert own_grid is grid
     assert others == [0.6, "the null", 5, "addition/{a}+{b}="]
@@ -118,12 +96,11 @@ def test_every_population_is_labelled_by_maps_of_its_own(tiny, monkeypatch):
         prompts, answers = grid_prompts(grid, tokenizer, template, "")
         return operand_maps(model, tokenizer, prompts, chosen), answer_logits(model, answers, chosen)
 
-    noise = iter(smooth_noise(grid, 3, 5, "addition/{a}+{b}="))
-    mixed = mixed_neurons([1, 3], width, 5, "addition")
-    mixtures = {
-        layer: directions(*of(layer, mixed[layer]), count, 5, "addition", layer)
-        for layer, count in ((1, 1), (3, 2))
-    }
+    noise = random_maps(grid, 3, generator(5, "smooth-noise", "addition/{a}+{b}="))
+    mixtures = {}
+    for layer, count in ((1, 1), (3, 2)):
+        mixed = np.sort(generator(5, "directions", "addition", layer).choice(width, size=MIXED, replace=False))
+        mixtures[layer] = directions(*of(layer, mixed), count, 5, "addition", layer)
     for place, (kind, layer, neuron) in enumerate(ordered.itertuples(index=False)):
         if kind == NOISE:
             expected = next(noise), np.ones(len(grid.a))

@@ -21,12 +21,9 @@ TENS, UNITS = (Arithmetic("a + b", LIMITS, digit) for digit in (0, 1))
 def test_the_grid_is_the_operators_own():
     for task, divisor in ((TENS, 10), (UNITS, 1)):
         grid = make_digit_grid(task, 60)
-        assert grid.a.min() == 10
-        assert grid.a.max() == 59
-        assert (grid.a + grid.b <= 99).all()
-        assert len(grid.a) == sum(a + b <= 99 for a in range(10, 60) for b in range(10, 60))
+        pairs = [(a, b) for a in range(10, 60) for b in range(10, 60) if a + b <= 99]
+        assert list(zip(grid.a.tolist(), grid.b.tolist(), strict=True)) == pairs
         assert (grid.answer == (grid.a + grid.b) // divisor % 10).all()
-        assert (np.diff(grid.a * 1000 + grid.b) > 0).all()
     with pytest.raises(UserError, match=r"no pair of operands of 'a \+ b', digit 1, is below 10"):
         make_digit_grid(UNITS, 10)
 
@@ -36,9 +33,7 @@ def test_rules_are_on_the_digit_the_operands_and_the_carry():
     rules = {one.name: one.members for one in make_rules(grid).classes}
     carry = grid.a % 10 + grid.b % 10 > 9
     np.testing.assert_array_equal(rules["carry_1"], carry)
-    np.testing.assert_array_equal(rules["result_value_007"], grid.answer == 7)
     np.testing.assert_array_equal(rules["result_range_2_5"], (grid.answer >= 2) & (grid.answer < 5))
-    np.testing.assert_array_equal(rules["op1_range_40_50"], grid.a // 10 == 4)
     np.testing.assert_array_equal(rules["op2_3mod10"], grid.b % 10 == 3)
     assert not [name for name in rules if name.startswith("result_pattern")]
     moduli = {name.split("mod")[1] for name in rules if name.startswith("result_") and "mod" in name}
@@ -62,8 +57,7 @@ def test_a_planted_map_gets_its_rule(rule, label):
     noise = rng.standard_normal((1, len(grid.a))).astype(np.float32)
     both = (maps, noise) if not rule.startswith("result") else (noise, maps)
     table = strict.score(*both, grid, null=make_null(grid, maps=(150, 250)))
-    labels = table[table["label"]]
-    best = labels.sort_values("score").iloc[-1]
+    best = table[table["label"]].sort_values("score").iloc[-1]
     assert family(best["heuristic"]) == label
     assert best["score"] == pytest.approx(1)
 

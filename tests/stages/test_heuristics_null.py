@@ -5,7 +5,6 @@ from collections import defaultdict
 from functools import cache
 
 import numpy as np
-import pandas as pd
 import pytest
 from plain_heuristics import plain_strict, strict_classes
 from scipy.linalg import sqrtm
@@ -18,8 +17,6 @@ from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics import null as nulls
 from form_invariance.stages.heuristics import published, strict
-from form_invariance.stages.heuristics.answer_sets import answer_sets
-from form_invariance.stages.heuristics.classes import PairClass
 from form_invariance.stages.heuristics.counts import scorer
 from form_invariance.stages.heuristics.names import EXPRESSIONS, family, of_result
 from form_invariance.stages.heuristics.null import make_null
@@ -42,25 +39,14 @@ def null_of(expression, max_operand, maps=(nulls.SCALE_MAPS, nulls.MAPS)):
 
 
 def featureless(grid):
-    """Maps of few values that have no relation to the operands, by name."""
+    """Maps of few values that have no relation to the operands; the first two are constant."""
     rng = np.random.default_rng(0)
     total = len(grid.a)
-    one = np.zeros(total)
-    one[total // 3] = 5
-    return {
-        "zero": np.zeros(total),
-        "constant": np.full(total, -0.7),
-        "two values": rng.integers(2, size=total),
-        "three values": rng.integers(3, size=total),
-        "two values, rare": rng.random(total) < 0.02,
-        "one pair": one,
-        "one pair below": -one,
-        "first pair": (np.arange(total) == 0) * 1.0,
-        "last pair": (np.arange(total) == total - 1) * 1.0,
-        "mostly zero": np.maximum(rng.normal(size=total) - 1.5, 0),
-        "zeros of both signs": np.where(rng.random(total) < 0.5, 0.0, -0.0),
-        "denormals": rng.integers(3, size=total) * 1e-42,
-    }
+    one = 5.0 * (np.arange(total) == total // 3)
+    maps = [np.full(total, -0.7), np.where(rng.random(total) < 0.5, 0.0, -0.0), one, -one]
+    maps += [rng.integers(2, size=total), rng.random(total) < 0.02, rng.integers(3, size=total) * 1e-42]
+    maps += [np.maximum(rng.normal(size=total) - 1.5, 0), np.arange(total) == total - 1]
+    return np.stack(maps).astype(np.float32)
 
 
 def test_a_null_returns_from_its_file():
@@ -75,12 +61,10 @@ def test_a_null_returns_from_its_file():
 @pytest.mark.parametrize("operator", EVERY)
 def test_maps_of_few_values_have_no_strict_label(operator):
     grid = make_grid(EVERY[operator], 40)
-    named = featureless(grid)
-    maps = np.stack(list(named.values())).astype(np.float32)
+    maps = featureless(grid)
     table = strict.score(maps, maps, grid, null=null_of(EVERY[operator], 40, (200, 400)))
-    labelled = table[table["label"]]
-    assert labelled.empty, labelled.assign(name=labelled["neuron"].map(dict(enumerate(named)))).to_string()
-    constant = table[table["neuron"].isin([0, 1, [*named].index("zeros of both signs")])]
+    assert not table["label"].any(), table[table["label"]].to_string()
+    constant = table[table["neuron"] < 2]
     np.testing.assert_allclose(constant["score"], constant["base_rate"], rtol=1e-12)
     assert (constant["p_value"] == 1).all()
 
@@ -92,34 +76,6 @@ def test_a_constant_neuron_has_no_label_whatever_it_writes():
     both = np.stack([np.full(len(grid.a), 0.3), np.random.default_rng(1).normal(size=len(grid.a))])
     table = strict.score(both, np.stack([logits] * 2), grid, null=null_of("a + b", 40, (200, 400)))
     assert table[table["label"]][["neuron", "heuristic"]].to_numpy().tolist() == [[1, "result_2mod7"]]
-
-
-def test_credit_is_the_mean_over_random_orders_of_the_ties():
-    rng = np.random.default_rng(0)
-    values = np.concatenate([rng.integers(4, size=40), np.zeros(20)])[None]
-    members = (rng.random(60) < 0.3) & (values[0] < 3)
-    for both_ends in (False, True):
-        one = PairClass("x", members, int(members.sum()), both_ends)
-        found, bottom = scores(rank(values), [one])
-        trials = np.stack([rng.permutation(60) for _ in range(20_000)])
-        sides = [1, -1] if both_ends else [1]
-        orders = [
-            np.take_along_axis(trials, np.argsort(-side * values[0][trials], kind="stable"), 1) for side in sides
-        ]
-        means = [members[order[:, : one.size]].mean(1).mean() for order in orders]
-        assert found[0, 0] == pytest.approx(max(means), abs=0.004)
-        assert bottom[0, 0] == (means[-1] > means[0]) == both_ends
-
-
-def test_a_set_of_answers_has_five_pairs_or_more_but_not_all():
-    grid = make_grid("a // b", 8)
-    top = (grid.b == 1) & np.isin(grid.a, (3, 4, 5)) | (grid.a == 6) & (grid.b == 2)
-    five = answer_sets(rank(top[None] * 1.0), grid)[0]
-    assert (five.name, five.size) == ("result_multi_value_3=[3, 4, 5]", 5)
-    # Of the five pairs, one ties with 44 others for the last place.
-    assert five.score == pytest.approx((4 + 1 / 45) / 5)
-    few = make_grid("a // b", 5)  # five answers
-    assert answer_sets(rank(np.zeros((1, len(few.a)))), few) == [None]
 
 
 @pytest.mark.nightly
@@ -187,16 +143,6 @@ def test_planted_neurons_get_exactly_their_family(operator):
             assert {family(one) for one in labels["heuristic"]} == {name}, (name, labels.to_string())
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-def test_two_families_are_both_labels_at_either_end(sign):
-    grid = make_grid("a + b", 40)
-    written = 6.0 * ((grid.a % 5 == 2) | ((10 <= grid.b) & (grid.b < 20)))
-    maps = sign * (written + np.random.default_rng(0).normal(size=(1, len(grid.a))))
-    table = strict.score(maps, 0 * maps, grid, 0.3, null=null_of("a + b", 40, (200, 400)))
-    assert table.index.equals(pd.RangeIndex(len(table)))
-    assert set(table[table["label"]]["heuristic"]) == {"op1_2mod5", "op2_range_10_20"}
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("operator", EXPRESSIONS)
 def test_noise_is_not_labelled_though_the_published_scores_label_it(operator, capsys):
@@ -233,8 +179,7 @@ def test_random_maps_are_scored_like_neurons(grid):
 
 @pytest.mark.parametrize(
     ("expression", "max_operand", "count", "neighbours", "local"),
-    [("a + b", 9, (12, 15), 8, 4), ("a // b", 14, (30, 40), 20, 10)],
-    ids=["small", "large"],
+    [("a + b", 9, (12, 15), 8, 4), ("a // b", 12, (20, 25), 12, 6)],
 )
 def test_the_null_equals_plain_loops(expression, max_operand, count, neighbours, local, monkeypatch):
     monkeypatch.setattr(nulls, "NEIGHBOURS", neighbours)
@@ -323,9 +268,7 @@ def plain_autocorrelation(values, grid):
     return found
 
 
-@pytest.mark.parametrize(
-    ("expression", "max_operand"), [("a - b", 25), ("a * 60 + b", 25), ("a + b", 2 * LAGS[3])]
-)
+@pytest.mark.parametrize(("expression", "max_operand"), [("a * 60 + b", 25), ("a + b", 2 * LAGS[3])])
 def test_smoothness_equals_plain_loops(expression, max_operand):
     grid = make_grid(expression, max_operand)
     maps = np.stack([np.random.default_rng(0).normal(size=len(grid.a)), grid.a // 3, 0 * grid.a]).astype(float)

@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import t
+from plain_contrasts import check_rows
 
 from form_invariance.errors import UserError
-from form_invariance.experiment.contrasts import ALL, SEVERAL, described, over_cells, paired
+from form_invariance.experiment.contrasts import SEVERAL
 from form_invariance.stages.interventions.contrasts import METRICS, cell_of, contrast_table
 
 PROMPTS, SEED, RESAMPLES = 12, 7, 200
@@ -51,68 +51,29 @@ def made_up(seed, filled=(10, 50)):
     return summary, prompts, pd.concat([dataset.assign(split="train", a=7), dataset[::-1]])
 
 
-def plain_contrast(prompts, intervention, k, metric):
-    """Strongest control, circuit and control on each prompt, means of the circuits by halves; by loops."""
-    rows = prompts.query("positions == 'all' and means == 'format'").to_dict("records")
-
-    def value(wanted, neurons, size, index):
-        found = [
-            float(row[COLUMN[metric]])
-            for row in rows
-            if (row["intervention"], row["neurons"], row["k"], row["index"]) == (wanted, neurons, size, index)
-        ]
-        return sum(found) / len(found)
-
-    def told(neurons, index):
-        done = value(intervention, neurons, k, index)
-        return done if intervention == "keep_only" else value("good", "none", 0, index) - done
-
-    every = [*DRAWS, *HALVES]
-    by_neurons = {neurons: np.array([told(neurons, index) for index in range(PROMPTS)]) for neurons in every}
-    circuit, *halves = (by_neurons.pop(name) for name in ("circuit", *HALVES))
-    strongest = max(by_neurons, key=lambda neurons: np.nanmean(by_neurons[neurons]))
-    return strongest, circuit, by_neurons[strongest], [np.nanmean(half) for half in halves]
-
-
-def plain_draws(prompts, intervention, k, metric, control):
-    """Mean of each draw of a control, by loops."""
-    rows = prompts.query("positions == 'all' and means == 'format'").to_dict("records")
-    means = []
-    for draw in DRAWS[control]:
-        values = [
-            float(row[COLUMN[metric]])
-            for row in rows
-            if (row["intervention"], row["neurons"], row["k"], row["seed"]) == (intervention, control, k, draw)
-        ]
-        means.append(np.nanmean(values))
-    return np.array(means)
-
-
-def plain_pair(tables, operator, intervention, k, metric):
-    """A cell's pair, whose resamples and draws are those of `tests/experiment/test_contrasts.py`."""
+def plain_cell(tables, operator, intervention, k, metric):
+    """Circuit and strongest control on each prompt, the problems, the control, its draws, the halves; by loops."""
     _, prompts, dataset = tables
-    control, circuit, other, _ = plain_contrast(prompts, intervention, k, metric)
+    rows = prompts.query("positions == 'all' and means == 'format'").to_dict("records")
+    before = {row["index"]: float(row[COLUMN[metric]]) for row in rows if row["intervention"] == "good"}
+    by = {}
+    for row in rows:
+        if (row["intervention"], row["k"]) == (intervention, k):
+            after = float(row[COLUMN[metric]])
+            told = after if intervention == "keep_only" else before[row["index"]] - after
+            by.setdefault(row["neurons"], {}).setdefault(row["seed"], {})[row["index"]] = told
+    if not by:
+        return np.empty(0), np.empty(0), [], "none", {}, (np.nan, np.nan)
+    values = {  # (draws, prompts)
+        name: np.array([[own[index] for index in range(PROMPTS)] for own in draws.values()])
+        for name, draws in by.items()
+    }
+    circuit, *halves = (values.pop(name)[0] for name in ("circuit", *HALVES))
+    control = max(sorted(values), key=lambda name: np.nanmean(values[name]))
     pairs = dataset[dataset["split"] == "eval"].set_index("index").loc[range(PROMPTS), ["a", "b"]]
     problems = [(operator, int(a), int(b)) for a, b in pairs.to_numpy()]
-    draws = {(operator, control): plain_draws(prompts, intervention, k, metric, control)}
-    return paired(circuit, other, problems, RESAMPLES, SEED, control=control, draws=draws)
-
-
-def plain_noise(cells, row):
-    """Half of the interval by the noise of rankings: squared half differences, in the mean over rows alike."""
-    differences = {}
-    for name, operator in cells:
-        if row["k"] == 50 or (name, operator) != ("code", "division"):
-            *_, (one, other) = plain_contrast(
-                cells[name, operator][1], row["intervention"], row["k"], row["metric"]
-            )
-            differences.setdefault(operator, []).append((one - other) / 2)
-    operators = len(differences)
-    if row["format"] != ALL:
-        squares, averaged = [value**2 for own in differences.values() for value in own], 1
-    else:
-        squares, averaged = [np.mean(own) ** 2 for own in differences.values()], operators
-    return t.ppf(0.975, operators) * (np.mean(squares) / (averaged if row["operator"] == ALL else 1)) ** 0.5
+    draws = {f"{operator} {control}": np.nanmean(values[control], axis=1)}
+    return circuit, values[control].mean(0), problems, control, draws, [np.nanmean(half) for half in halves]
 
 
 @pytest.fixture(scope="module")
@@ -130,37 +91,15 @@ def table(cells):
 
 
 def test_every_row_equals_plain_loops(cells, table):
-    """A row of one cell, of an operator's cells or of all: of those with neurons."""
-    chosen = set()
-    for row in table[table["n_neurons"] > 0].to_dict("records"):
-        wanted = [
-            key
-            for key in cells
-            if row["format"] in (ALL, key[0]) and row["operator"] in (ALL, key[1])
-            if row["k"] == 50 or key != ("code", "division")
-        ]
-        pairs = [plain_pair(cells[key], key[1], row["intervention"], row["k"], row["metric"]) for key in wanted]
-        expected = described(over_cells(pairs))
-        for name in ("control", "prompts", "cells"):
-            assert row[name] == expected[name], name
-        for name in ("first", "second", "difference"):
-            assert row[name] == pytest.approx(expected[name], abs=1e-12), name
-        noise = plain_noise(cells, row)
-        assert row["ranking_noise"] == pytest.approx(noise)
-        low, high = (np.hypot(expected[name] - expected["difference"], noise) for name in ("low", "high"))
-        assert (row["low"], row["high"]) == pytest.approx((row["difference"] - low, row["difference"] + high))
-        assert row["n_neurons"] == 7 * len(wanted)
-        chosen.add(row["control"])
-    assert {*DRAWS, SEVERAL} - {"circuit"} == chosen, "else the choice of the control is not tested"
-
-
-def test_a_circuit_without_neurons_has_a_row_and_no_values(table):
-    empty = table[table["n_neurons"] == 0]
-    assert len(empty) == 2 * 2 * len(METRICS), "the cell, and its operator"
-    assert set(empty["operator"]) == {"division"}
-    assert (empty["control"] == "none").all()
-    assert (empty[["prompts", "cells"]] == 0).to_numpy().all()
-    assert empty[["first", "second", "difference", "low", "high"]].isna().to_numpy().all()
+    """Of a cell, of an operator's cells, and of all; without neurons there is a row, too, and no values."""
+    assert set(table["control"]) == {*DRAWS, "none", SEVERAL} - {"circuit"}
+    keys = ["k", "intervention", "metric"]
+    for (k, intervention, metric), rows in table.groupby(keys):
+        plain = {key: plain_cell(cells[key], key[1], intervention, k, metric) for key in cells}
+        check_rows(rows.drop(columns=[*keys, "n_neurons"]), "format", plain, RESAMPLES, SEED)
+        filled = len(plain) if k == 50 else len(plain) - 1
+        assert rows["n_neurons"].max() == 7 * filled
+    assert len(table) == 2 * 2 * len(METRICS) * (3 + 2 + 1)
 
 
 def test_a_circuit_without_a_control_has_its_value_and_no_difference(cells):

@@ -1,0 +1,47 @@
+"""The rows of one contrast from the values by prompt of its cells, with the noise of rankings by plain loops."""
+
+import numpy as np
+import pytest
+from scipy.stats import t
+
+from form_invariance.experiment.contrasts import ALL, described, over_cells, paired, verdict
+
+
+def plain_rows(cells, resamples, seed):
+    """{(format or direction, operator): row}; intervals without this noise are tested in test_contrasts.py.
+
+    Args:
+        cells: (first, second, problems, control, draws, halves) by the same keys; halves are the mean differences
+            with the neurons that are ranked by either half of the train prompts.
+    """
+    pairs = {key: paired(*cell[:3], resamples, seed, *cell[3:5]) for key, cell in cells.items()}
+    errors = {}
+    for key, pair in pairs.items():
+        if pair.defined:
+            errors.setdefault(key[1], []).append((cells[key][5][0] - cells[key][5][1]) / 2)
+    found = {}
+    for name, operator in {*cells, *((ALL, operator) for _, operator in cells), (ALL, ALL)}:
+        some = [pair for key, pair in pairs.items() if name in (ALL, key[0]) and operator in (ALL, key[1])]
+        row = described(some[0] if len(some) == 1 else over_cells(some))
+        squares = [np.mean(own) ** 2 if name == ALL else np.square(own).mean() for own in errors.values()]
+        counts = [1 if name == ALL else len(own) for own in errors.values()]
+        if row["cells"]:
+            square = np.average(squares, weights=counts) / (len(errors) if operator == ALL else 1)
+            row["ranking_noise"] = t.ppf(0.975, len(errors)) * square**0.5
+            for side, limit in ((-1, "low"), (1, "high")):
+                beyond = np.hypot(row[limit] - row["difference"], row["ranking_noise"])
+                row[limit] = row["difference"] + side * beyond
+            row["verdict"] = verdict(row["low"], row["high"], row["limit_error"])
+        found[name, operator] = row
+    return found
+
+
+def check_rows(table, key, cells, resamples, seed):
+    """A table of one contrast has these rows, each once; `key` is its column of formats or directions."""
+    expected = plain_rows(cells, resamples, seed)
+    found = {(row[key], row["operator"]): row for row in table.to_dict("records")}
+    assert len(found) == len(table)
+    assert found.keys() == expected.keys()
+    for place, row in expected.items():
+        for name, value in row.items():
+            assert found[place][name] == pytest.approx(value, abs=1e-12, nan_ok=True), (place, name)
