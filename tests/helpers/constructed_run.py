@@ -43,11 +43,6 @@ from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
 OPERATOR, RESAMPLES = "addition", 200
 
 
-def start(folder):
-    """A model on the CPU."""
-    return Run(loading.load(folder, dtype=torch.float32, device="cpu"), load_tokenizer(folder), LATE[0])
-
-
 class ConstructedRun:
     """The tables of one model with one operator; each is computed when it is first asked for.
 
@@ -59,7 +54,9 @@ class ConstructedRun:
     """
 
     def __init__(self, folder, k, seed, census=None, pairs=200):
-        self.run, self.k, self.seed, self.census, self.pairs = start(folder), k, seed, census, pairs
+        model = loading.load(folder, dtype=torch.float32, device="cpu")
+        self.run = Run(model, load_tokenizer(folder), LATE[0])
+        self.k, self.seed, self.census, self.pairs = k, seed, census, pairs
         self.draws = Draws(5, 5, seed)
 
     @cached_property
@@ -93,12 +90,9 @@ class ConstructedRun:
         return reliability_table(self.effects, ks, self.seed)
 
     @cached_property
-    def circuit(self):
-        return circuit_table(self.effects, [self.k])
-
-    @cached_property
     def circuits(self):
-        return {self.k: circuit_members(self.circuit, self.k, self.run.late, self.run.width)}
+        table = circuit_table(self.effects, [self.k])
+        return {self.k: circuit_members(table, self.k, self.run.late, self.run.width)}
 
     @cached_property
     def datasets(self):
@@ -107,11 +101,11 @@ class ConstructedRun:
     @cached_property
     def means(self):
         """The mean cache of each format."""
-        return {name: self._means(cell.census) for name, cell in self.cells.items()}
-
-    def _means(self, census):
-        chosen = mean_cache.choose_prompts({OPERATOR: census}, self.datasets, 300, self.seed)
-        return mean_cache.compute(self.run.model, self.run.tokenizer, list(chosen.values()))
+        found = {}
+        for name, cell in self.cells.items():
+            chosen = mean_cache.choose_prompts({OPERATOR: cell.census}, self.datasets, 300, self.seed)
+            found[name] = mean_cache.compute(self.run.model, self.run.tokenizer, list(chosen.values()))
+        return found
 
     @cached_property
     def measured(self):
@@ -123,20 +117,14 @@ class ConstructedRun:
         }
 
     @cached_property
-    def interventions(self):
-        """Keep-only and knockout of each format: the summary and the table by prompt."""
-        choices, found = Choices(OPERATOR, self.draws, RESAMPLES, center=True), {}
+    def contrasts(self):
+        """Keep-only and knockout against the strongest controls."""
+        choices, cells = Choices(OPERATOR, self.draws, RESAMPLES, center=True), {}
         for name, cell in self.cells.items():
             prompts = eval_prompts(cell.dataset, self.run.tokenizer, self.run.model.device)
             means = {FORMAT_MEANS: self.means[name]}
-            found[name] = intervene_cell(self.run, *prompts, self.circuits, {}, cell.ranking, means, choices)
-        return found
-
-    @cached_property
-    def contrasts(self):
-        cells = {
-            (name, OPERATOR): cell_of(*both, self.cells[name].dataset) for name, both in self.interventions.items()
-        }
+            both = intervene_cell(self.run, *prompts, self.circuits, {}, cell.ranking, means, choices)
+            cells[name, OPERATOR] = cell_of(*both, cell.dataset)
         return intervention_contrasts(cells, RESAMPLES, self.seed)
 
     @cached_property
@@ -154,17 +142,12 @@ class ConstructedRun:
         return ratios(contrasts_table(found, sets, [OPERATOR])).query("question == 'exchange'")
 
     @cached_property
-    def transfer(self):
-        """The rates and the table by pair, of all directions."""
+    def transfer_contrasts(self):
+        """Of all directions."""
         sets = neuron_sets(self.run, self.circuits, {}, self.measured, OPERATOR, self.draws)
         censuses = {name: cell.census for name, cell in self.cells.items()}
         plans = plan(censuses, self.datasets, self.pairs, self.seed, OPERATOR)
         averages = {name: cache.last_token(self.run.first) for name, cache in self.means.items()}
-        moved = [
-            (rates, pairs) for _, rates, pairs in transfer_tables(self.run, plans, averages, sets, center=True)
-        ]
-        return tuple(pd.concat(tables).assign(operator=OPERATOR) for tables in zip(*moved, strict=True))
-
-    @cached_property
-    def transfer_contrasts(self):
-        return transfer_contrasts(*self.transfer, RESAMPLES, self.seed)
+        moved = list(transfer_tables(self.run, plans, averages, sets, center=True))
+        tables = (pd.concat([one[part] for one in moved]).assign(operator=OPERATOR) for part in (1, 2))
+        return transfer_contrasts(*tables, RESAMPLES, self.seed)

@@ -3,6 +3,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from example_tables import crossed
 from schema_checks import check_columns
 from scipy.stats import kstest
 
@@ -270,19 +271,14 @@ def test_correlations_equal_numpy():
     assert nobody.empty
 
 
-def planted_correlations(operators, kinds, neurons=40, constant=0):
-    """Activation correlations of neurons whose activations share, by kind, a part with those in other formats."""
-    rng, tables = np.random.default_rng(4), []
-    shares = np.repeat([*kinds.values()], neurons)[:, None]
-    rows = pd.DataFrame({"neurons": np.repeat([*kinds], neurons), "layer": 3})
-    rows["neuron"] = rows.groupby("neurons").cumcount()
-    for operator in operators:
-        common = shares * rng.normal(size=(len(rows), 300))
-        own = {name: (1 - shares) * rng.normal(size=common.shape) for name in "scw"}
-        samples = {name: (common + noise) * rng.uniform(1, 9) + rng.normal() for name, noise in own.items()}
-        samples["w"][:constant] = 1.5
-        tables.append(correlation_table(samples, rows).assign(operator=operator))
-    return pd.concat(tables, ignore_index=True)
+def related(kinds, neurons=40, spread=0.05):
+    """Activation correlations around one value a kind; three neurons of each have none with one format."""
+    keys = {"operator": ["+", "-"], "kind": [*kinds], "neuron": range(neurons), "formats": ["s+c", "s+w", "c+w"]}
+    table = crossed(ACTIVATION_CORRELATION, "operator", **keys, layer=3)
+    noise = np.random.default_rng(4).normal(size=len(table))
+    table["correlation"] = table["kind"].map(kinds) + spread * noise
+    table.loc[(table["neuron"] < 3) & (table["formats"] != "s+c"), "correlation"] = np.nan
+    return table
 
 
 def answered(table):
@@ -293,36 +289,31 @@ def answered(table):
     return answer({**others, "activation_correlation": table}, 2)[0]
 
 
-KINDS = {"shared": 1, "matched_variance": 0.3, "matched_effect": 0.5, "random_direction": 0, "smooth_noise": 0}
+KINDS = {"shared": 0.9, "matched_variance": 0.3, "matched_effect": 0.5, "random_direction": 0, "smooth_noise": 0}
 
 
-def test_copies_correlate_and_independent_neurons_do_not():
-    table = planted_correlations("+-", KINDS, constant=3)
-    neurons = by_neuron(table)
-    means = neurons.groupby(["kind", "operator"]).mean().unstack("operator")
-    for kind, share in KINDS.items():
-        expected = share**2 / (share**2 + (1 - share) ** 2)
-        assert means.loc[kind].tolist() == pytest.approx([expected] * 2, abs=0.02), kind
+def test_correlations_are_compared_with_the_strongest_of_neurons_that_are_not_shared():
+    neurons = by_neuron(related(KINDS))
     rows = pd.DataFrame(correlated(neurons)).set_index("operator")
     assert rows.index.tolist() == ["+", "-", "all"]
     assert rows["control"].eq("matched_effect").all()
     assert rows["prompts"].tolist() == [37, 37, 74]
-    assert rows["first"].tolist() == pytest.approx([1] * 3)
-    control = means.loc["matched_effect"]
-    assert rows["second"].tolist() == pytest.approx([*control, control.mean()])
+    means = neurons.groupby(["operator", "kind"]).mean().unstack("kind")
+    for name, kind in (("first", "shared"), ("second", "matched_effect")):
+        assert rows[name].tolist() == pytest.approx([*means[kind], means[kind].mean()])
     assert rows["verdict"].eq("yes").all()
-    found = answered(table)
-    assert "the others in each operator: +0.50" in found.sentence
+    found = answered(related(KINDS))
+    difference = rows.loc["all", "difference"]
+    assert f"the others in each operator: {difference:+.3f}" in found.sentence
     shown = found.table.set_index("operator")
-    assert shown["correlation, not shared, same effect"].tolist() == pytest.approx(control.tolist())
+    assert shown["correlation, not shared, same effect"].tolist() == pytest.approx([*means["matched_effect"]])
     assert shown["difference"].tolist() == pytest.approx(rows["difference"][:2].tolist())
 
 
 def test_alike_few_or_equal_neurons_have_no_verdict_of_yes():
-    alike = planted_correlations("+-", dict.fromkeys(KINDS, 0.5))
+    alike = related(dict.fromkeys(KINDS, 0.5))
     assert pd.DataFrame(correlated(by_neuron(alike)))["verdict"].eq("undecided").all()
-    few = planted_correlations("+-", KINDS, neurons=4)
-    copies = planted_correlations("+-", dict.fromkeys(KINDS, 1))
+    few, copies = related(KINDS, neurons=7), related(dict.fromkeys(KINDS, 1), spread=0)
     for table in (few, copies):
         assert pd.DataFrame(correlated(by_neuron(table)))["verdict"].eq("undefined").all()
         assert "Activations are not compared, because" in answered(table).sentence

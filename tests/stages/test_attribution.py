@@ -76,32 +76,23 @@ def test_batches_change_nothing(tiny):
     torch.testing.assert_close(whole, pieces, atol=1e-6, rtol=1e-5)
 
 
-def test_table_ranks_by_mean_plus_sample_deviation():
-    effects = np.array([[[1.0, 0.0, 2.0, 0.0], [3.0, 0.0, 2.0, 0.0]]])
-    table = attribution_table(effects, first=5, candidates=2)
-    assert table["layer"].eq(5).all()
-    np.testing.assert_allclose(table["score"], [2 + 2**0.5, 0, 2, 0])
-    assert table["rank"].tolist() == [1, 3, 2, 4]
-    assert table["candidate"].tolist() == [True, False, True, False]
-    single = attribution_table(effects[:, :1], first=0, candidates=9)
-    assert single["std"].eq(0).all()
-    assert single["candidate"].all()
-    check_columns(single, ATTRIBUTION)
-
-
-def test_table_of_several_layers_and_many_ties():
-    effects = np.random.default_rng(0).integers(0, 3, size=(3, 1, 100)).astype(np.float32)
+@pytest.mark.parametrize("prompts", [1, 3])
+def test_table_ranks_by_mean_plus_sample_deviation(prompts):
+    effects = np.random.default_rng(0).integers(0, 3, size=(3, prompts, 100)).astype(np.float32)
     table = attribution_table(effects, first=5, candidates=40)
     check_columns(table, ATTRIBUTION)
     assert table["layer"].tolist() == [5] * 100 + [6] * 100 + [7] * 100
-    assert table["neuron"].tolist() == [*range(100)] * 3
-    for layer, values in zip((5, 6, 7), effects[:, 0], strict=True):
-        best = sorted(range(100), key=lambda neuron: (-values[neuron], neuron))
+    for layer, own in zip((5, 6, 7), effects, strict=True):
+        mean, std = own.mean(0), own.std(0, ddof=1) if prompts > 1 else np.zeros(100)
+        score = (mean + std).astype(np.float32)
+        best = sorted(range(100), key=lambda neuron, score=score: (-score[neuron], neuron))
         ranked = table[table["layer"] == layer].sort_values("rank")
         assert ranked["neuron"].tolist() == best
         assert ranked["rank"].tolist() == list(range(1, 101))
         assert ranked["candidate"].tolist() == [True] * 40 + [False] * 60
-        np.testing.assert_allclose(ranked["mean"], values[best])
+        np.testing.assert_allclose(
+            ranked[["mean", "std", "score"]], np.stack([mean, std, score], 1)[best], rtol=1e-6
+        )
 
 
 def test_a_cell_is_attributed_by_its_first_draw_of_partners(tiny):
@@ -125,7 +116,7 @@ def test_a_table_of_other_late_layers_is_refused(tmp_path):
     path = tmp_path / "attribution.parquet"
     keys = {"model": "m", "format": "code", "operator": "sum"}
     write_table(attribution_table(np.arange(6.0).reshape(2, 1, 3), 1, 2), path, ATTRIBUTION, {}, keys)
-    assert {layer: set(chosen.tolist()) for layer, chosen in read_candidates(path, [1, 2], "cpu").items()} == {
+    assert {layer: set(own.tolist()) for layer, own in read_candidates(path, [1, 2], "cpu").items()} == {
         1: {1, 2},
         2: {1, 2},
     }

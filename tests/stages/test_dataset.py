@@ -37,8 +37,7 @@ def census_of(expression, high, wrong=0.2):
 def test_splits_are_correct_distinct_and_disjoint(expression, seed, train, evaluation):
     census = census_of(expression, 20)
     dataset = choose_dataset(census, train, evaluation, seed, "x", "{a}{b}")
-    assert (dataset["split"] == "train").sum() == train
-    assert (dataset["split"] == "eval").sum() == evaluation
+    assert dataset["split"].value_counts().to_dict() == {"train": train, "eval": evaluation}
     unordered = [frozenset(pair) for pair in zip(dataset["a"], dataset["b"], strict=True)]
     assert len(set(unordered)) == train + evaluation
     right = set(zip(census["a"][census["correct"]], census["b"][census["correct"]], strict=True))
@@ -47,10 +46,7 @@ def test_splits_are_correct_distinct_and_disjoint(expression, seed, train, evalu
     for split, size in (("train", train), ("eval", evaluation)):
         usable = census[census["correct"] & (side == split)]
         found = dataset.loc[dataset["split"] == split, "answer"].nunique()
-        # Two answers may compete for one unordered pair.
-        assert min(size, usable["answer"].nunique()) - found <= (0 if expression != "a - b" else 1)
-    for _, rows in dataset.groupby("split"):
-        assert rows["index"].tolist() == list(range(len(rows)))
+        assert found == min(size, usable["answer"].nunique())
 
 
 @pytest.mark.parametrize("expression", ["a + b", "a - b", "a * b", "a // b", "a % b", "max(a, b)"])
@@ -77,7 +73,7 @@ def test_no_answer_is_favoured_for_being_frequent():
     frequent = pd.DataFrame({"a": range(900), "b": 1000, "answer": np.arange(900) % 9})
     rare = pd.DataFrame({"a": range(91), "b": 3000, "answer": 9 + np.arange(91)})
     census = complete_problems(pd.concat([frequent, rare], ignore_index=True).assign(prompt="", correct=True))
-    chosen = [choose_dataset(census, 10, 10, seed, "x", "{a}{b}")["answer"].lt(9).sum() for seed in range(60)]
+    chosen = [choose_dataset(census, 10, 10, seed, "x", "{a}{b}")["answer"].lt(9).sum() for seed in range(30)]
     assert 0.5 < np.mean(chosen) < 4  # 1.8 expected; 18 where frequent answers come first
 
 
@@ -88,7 +84,7 @@ def test_few_answers_are_split_by_pair():
     assert distinct_answers(dataset) == {"train": 2, "eval": 2}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=7), st.integers(0, 5), st.sampled_from([0, 100]))
 def test_derangements_exist_exactly_where_brute_force_finds_one(answers, seed, attempts):
     """By luck, or by sorting where there is none."""

@@ -141,6 +141,12 @@ def test_what_remains_of_a_class_equals_the_plain_way():
         assert strict._remains(own, explained, rank(values[None]), 0, 0.5) == expected, trial
         found.append(expected)
     assert 50 < sum(found) < 350
+    even = np.arange(256) % 2 == 0
+    order = np.concatenate([np.flatnonzero(even)[:96], np.flatnonzero(~even), np.flatnonzero(even)[96:]])
+    nothing, ranks = np.zeros(256, dtype=bool), rank(-np.argsort(order)[None])
+    # Three quarters where half is chance: half beyond chance, just so.
+    assert strict._remains(even, nothing, ranks, 0, 0.5)
+    assert not strict._remains(even, nothing, ranks, 0, 0.501)
 
 
 def test_a_label_needs_the_threshold_and_no_more():

@@ -99,9 +99,9 @@ def test_p_of_smooth_noise_is_uniform(operator, capsys):
     assert binomtest(labelled, 500, strict.SIGNIFICANCE, alternative="greater").pvalue >= 0.05
 
 
-def planted(members, seed, strength=6.0):
+def planted(members, seed):
     noise = np.random.default_rng(seed).normal(size=len(members))
-    return (noise + strength * members).astype(np.float32)
+    return (noise + 6 * members).astype(np.float32)
 
 
 def planted_classes(grid):
@@ -134,13 +134,22 @@ def planted_classes(grid):
 def test_planted_neurons_get_exactly_their_family(operator):
     grid = make_grid(EXPRESSIONS[operator], 100)
     classes = planted_classes(grid)
+    maps = np.stack([planted(members, seed) for seed, members in enumerate(classes.values())])
+    null = null_of(EXPRESSIONS[operator], 100, (200, 500))
     for sign in (1, -1):
-        maps = np.stack([planted(members, seed) for seed, members in enumerate(classes.values())])
-        null = null_of(EXPRESSIONS[operator], 100, (300, 1000))
         table = strict.score(sign * maps, maps, grid, floor=0.5, null=null)
         for neuron, name in enumerate(classes):
             labels = table[table["label"] & (table["neuron"] == neuron)]
             assert {family(one) for one in labels["heuristic"]} == {name}, (name, labels.to_string())
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_two_families_are_both_labels_at_either_end(sign):
+    grid = make_grid("a + b", 40)
+    written = 6.0 * ((grid.a % 5 == 2) | ((10 <= grid.b) & (grid.b < 20)))
+    maps = sign * (written + np.random.default_rng(0).normal(size=(1, len(grid.a))))
+    table = strict.score(maps, 0 * maps, grid, 0.3, null=null_of("a + b", 40, (200, 400)))
+    assert set(table[table["label"]]["heuristic"]) == {"op1_2mod5", "op2_range_10_20"}
 
 
 @pytest.mark.nightly

@@ -72,8 +72,7 @@ def test_finds_a_planted_onset_and_where_the_operands_are_known(tokenizer, onset
     assert found.onset == found.layer == onset
     assert found.accuracy > 0.95
     pooled = table[table["operator"] == "all"].set_index(["layer", "position"])["accuracy"]
-    labels = probe.token_labels(tokenizer, chosen)
-    assert labels[:4] == ["=", "{b}", "+", "{a}"]
+    assert probe.token_labels(tokenizer, chosen)[:4] == ["=", "{b}", "+", "{a}"]
     assert pooled[LAYERS - 1, 1] > 0.95  # the second operand's token has seen both
     assert max(pooled[layer, position] for layer in range(LAYERS) for position in (2, 3)) < 0.15
     assert (table["shuffled"] < 0.1).all()
@@ -97,23 +96,17 @@ def test_baselines_and_denominators(tokenizer):
 
 
 def test_the_split_is_by_unordered_pair_over_everything():
-    given = {
-        (name, operator): census(name, expression)
-        for name in TEMPLATES
-        for operator, expression in (("addition", "a + b"), ("subtraction", "a - b"))
-    }
+    both = {"addition": "a + b", "subtraction": "a - b"}
+    given = {(name, operator): census(name, both[operator]) for name in TEMPLATES for operator in both}
     chosen = probe.choose_prompts(given, 800, 3)
-    sizes = chosen.groupby("operator").size()
-    assert sizes["addition"] == 800
-    assert sizes["subtraction"] == len(census("symbolic", "a - b"))  # its pool is smaller
+    smaller = len(census("symbolic", "a - b"))
+    assert chosen["operator"].value_counts().to_dict() == {"addition": 800, "subtraction": smaller}
     pair = chosen[["a", "b"]].min(axis=1) * 1000 + chosen[["a", "b"]].max(axis=1)
     assert chosen.groupby(pair)["split"].nunique().max() == 1
     assert not chosen.duplicated(["operator", "a", "b"]).any()
     shares = chosen["split"].value_counts(normalize=True)
     assert 0.17 < shares["test"] < 0.23
     assert 0.13 < shares["held_out"] < 0.19
-    again = probe.choose_prompts(given, 800, 3)
-    pd.testing.assert_frame_equal(chosen, again)
 
 
 def test_only_right_uniform_answers_are_probed():
@@ -136,7 +129,7 @@ def test_the_work_may_be_cut(tokenizer, tiny, monkeypatch):
     pd.testing.assert_frame_equal(*(table.sort_values(keys, ignore_index=True) for table in (whole, cut)))
 
 
-@pytest.mark.parametrize("family", ["llama", "gemma2", "gpt2", "gpt-neox"])
+@pytest.mark.parametrize("family", ["llama", "gpt2"])
 def test_a_beginning_that_prompts_share_runs_once_and_changes_nothing(family_folders, family):
     model = models.load(family_folders[family])
     rng = np.random.default_rng(0)

@@ -86,7 +86,7 @@ def test_census(run, task):
 
 
 def test_attribution_and_patching(run, train, tiny_folder):
-    neurons = {layer: torch.arange(0, run.width, 3) for layer in run.late}
+    neurons = {layer: torch.arange(0, run.width, 9) for layer in run.late}
     together = patch_candidates(run, train, neurons)
     attributed = attribute(
         run.model, train.tokens, corrupt_activations(run, train.partners[0]), train.answers[0], FIRST

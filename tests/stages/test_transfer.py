@@ -316,15 +316,13 @@ def test_a_group_in_batches_and_a_condition_without_pairs(tiny, monkeypatch):
     means = {"symbolic": torch.randn(2, run.width, generator=torch.Generator().manual_seed(1))}
     whole = run_group(run, group, donors, means, sets, True)
     assert set(whole) == {"every", "some", RESIDUAL, NO_DONOR}
-    np.testing.assert_allclose(
-        whole["some"].after.normalized_logit, whole["every"].after.normalized_logit[:, [0, 1, 4]], atol=1e-5
-    )
+    every, some = (whole[name].after.normalized_logit for name in ("every", "some"))
+    np.testing.assert_allclose(some, every[:, [0, 1, 4]], atol=1e-5)
     monkeypatch.setattr("form_invariance.stages.transfer.compute.rows_at_once", lambda model: 4)
     pieces = run_group(run, group, donors, means, sets, True)
     for name, one in pieces.items():
-        np.testing.assert_allclose(
-            one.after.normalized_logit, whole[name].after.normalized_logit, atol=1e-5, err_msg=name
-        )
+        expected = whole[name].after.normalized_logit
+        np.testing.assert_allclose(one.after.normalized_logit, expected, atol=1e-5, err_msg=name)
     # Without a donor, every pair's neurons take the same means.
     prompts = group.pairs["prompt"].iloc[[0, 2]].tolist()
     answers = torch.tensor(group.pairs["answer_token"].iloc[[0, 2]].tolist())
