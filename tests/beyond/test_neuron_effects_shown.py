@@ -1,5 +1,7 @@
 """The tokens that neurons promote, and their activations by row of a table, against Hugging Face's own modules."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import oracles
 import pandas as pd
@@ -17,13 +19,6 @@ NEURONS = {2: np.array([3, 60]), 3: np.array([0, 11, 79])}
 PLACES = [(layer, int(neuron)) for layer, own in NEURONS.items() for neuron in own]
 
 
-class Decoded:
-    """A tokenizer whose tokens have their number as text."""
-
-    def text(self, token):
-        return f"<{token}>"
-
-
 def test_promoted_tokens_are_those_of_hugging_faces_head(tiny, tiny_folder, monkeypatch):
     from transformers import AutoModelForCausalLM
 
@@ -31,7 +26,8 @@ def test_promoted_tokens_are_those_of_hugging_faces_head(tiny, tiny_folder, monk
     # Layers with more neurons, and vocabularies with more tokens, than are computed at once.
     monkeypatch.setattr(promoted, "_NEURONS", 2)
     monkeypatch.setattr(promoted, "_TOKENS", 7)
-    table = promoted.promoted_tokens(tiny[0], Decoded(), NEURONS)
+    numbers = SimpleNamespace(text="<{}>".format)
+    table = promoted.promoted_tokens(tiny[0], numbers, NEURONS)
     assert len(table) == len(PLACES) * 2 * promoted.TOP
     assert (table["text"] == "<" + table["token"].astype(str) + ">").all()
     for layer, neuron in PLACES:
@@ -48,15 +44,9 @@ def test_promoted_tokens_are_those_of_hugging_faces_head(tiny, tiny_folder, monk
 
 def circuit(folder, neurons):
     rows = [(4, layer, int(neuron)) for layer, own in neurons.items() for neuron in own]
-    path = folder / "circuit.parquet"
-    write_table(
-        pd.DataFrame(rows, columns=["k", "layer", "neuron"], dtype="int64"),
-        path,
-        CIRCUIT,
-        {},
-        {"model": "m", "operator": "a"},
-    )
-    return path
+    table = pd.DataFrame(rows, columns=["k", "layer", "neuron"], dtype="int64")
+    write_table(table, folder / "circuit.parquet", CIRCUIT, {}, {"model": "m", "operator": "a"})
+    return folder / "circuit.parquet"
 
 
 def test_activations_by_row_are_those_of_hooks(tiny, tiny_folder, tmp_path):

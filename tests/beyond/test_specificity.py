@@ -38,7 +38,8 @@ from form_invariance.beyond.specificity.verdicts import ratios
 from form_invariance.errors import UserError
 from form_invariance.experiment.controls import Draws, NeuronSet
 from form_invariance.experiment.membership import Effects
-from form_invariance.experiment.neuron_sets import KINDS
+from form_invariance.experiment.neuron_sets import HALVES, KINDS
+from form_invariance.experiment.noise import half_of
 from form_invariance.experiment.run import Run
 from form_invariance.model import loading
 from form_invariance.model.tokenizers import load_tokenizer
@@ -53,7 +54,6 @@ from form_invariance.workflow.model_checks import known_folder
 LIMITS = OperandRange(6, 60, 12, 140)
 K, DRAWS, RESAMPLES = 8, 3, 100
 COPY = Arithmetic("a", LIMITS)
-SYMBOLIC, WORD = ("symbolic", True), ("word", False)
 
 
 def pairs(seed, count):
@@ -62,13 +62,7 @@ def pairs(seed, count):
     return [(6 + number // 54, 6 + number % 54) for number in drawn.tolist()]
 
 
-def prompts(run, operator, chosen):
-    """Tokens and answers of an operator's prompts."""
-    tokens = run.tokens([render(two_operators.TEMPLATES[operator], *pair) for pair in chosen])
-    return tokens, run.answer_tokens(np.array([sum(pair) + 20 * (operator == "shifted") for pair in chosen]))
-
-
-def effects_of(circuit, good, name):
+def effects_of(circuit, name, good):
     """Effects (2 draws, 6 prompts) by which the circuit's neurons are the best of their layer, or no members."""
     noise = np.random.default_rng(good).random((len(circuit), 2, 6, circuit.shape[1])) / 10
     effects = np.where((circuit == good)[:, None, None], 1 + noise, -noise)
@@ -79,23 +73,26 @@ def effects_of(circuit, good, name):
 
 @pytest.fixture(scope="module", params=[False, True], ids=["own", "common"])
 def measured(request, tmp_path_factory):
-    """Whether the circuit is common; the sets; both tables of the constructed model."""
+    """Whether the circuit is common; both tables of the constructed model."""
     folder = tmp_path_factory.mktemp("two") / "model"
     members = two_operators.write_model(folder, request.param, seed=0)
     run = Run(loading.load(folder), load_tokenizer(folder), LATE[0])
     found, sets, chosen = [], [], []
     for place, operator in enumerate(two_operators.OPERATORS):
         train, evaluation = pairs(place, 200)[:160], pairs(place, 200)[160:]
-        template = two_operators.TEMPLATES[operator]
-        means = mean_cache.compute(run.model, run.tokenizer, [[render(template, *pair) for pair in train]])
+        asked, ranked = (
+            [render(two_operators.TEMPLATES[operator], *pair) for pair in some] for some in (evaluation, train)
+        )
+        answers = run.answer_tokens(np.array([sum(pair) + 20 * (operator == "shifted") for pair in evaluation]))
+        means = mean_cache.compute(run.model, run.tokenizer, [ranked])
         problems = [(operator, *pair) for pair in evaluation]
-        chosen.append(Task(operator, *prompts(run, operator, evaluation), means, problems))
+        chosen.append(Task(operator, run.tokens(asked), answers, means, problems))
         values = {
             KINDS[kind].matched_by: np.random.default_rng(place).random(members[operator].shape)
             for kind in CONTROLS
         }
         circuits = {K: members[operator], 2 * K: np.zeros_like(members[operator])}
-        formats = {name: effects_of(members[operator], good, name) for name, good in (SYMBOLIC, WORD)}
+        formats = {name: effects_of(members[operator], name, name == "symbolic") for name in ("symbolic", "word")}
         draws = Draws(0, DRAWS, 0)
         sets += circuit_sets(operator, circuits, {}, values, draws)
         sets += best_sets(operator, "symbolic", formats, [K], values, draws, list(two_operators.OPERATORS))
@@ -106,7 +103,7 @@ def measured(request, tmp_path_factory):
         found += damages(run, "symbolic", task, sets, RESAMPLES, 0, center=True)
     table = pd.concat([matrix(one, sets, True) for one in found], ignore_index=True)
     contrasts = contrasts_table(found, {"symbolic": sets}, list(two_operators.OPERATORS), ["copying"])
-    return request.param, sets, table, contrasts
+    return request.param, table, contrasts
 
 
 def accuracy_damage(table, intervention, neurons="circuit"):
@@ -116,90 +113,69 @@ def accuracy_damage(table, intervention, neurons="circuit"):
 
 
 def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(measured):
-    common, _, table, _ = measured
+    common, table, contrasts = measured
     check_columns(table, SPECIFICITY)
     lost, kept = (accuracy_damage(table, one) for one in ("knockout", "keep_only"))
-    ones = np.ones((2, 3))
     # The task "sum" is addition by another name.
     own = np.array([[1, 0, 1], [0, 1, 0]])
-    np.testing.assert_allclose(lost, ones if common else own, atol=0.1)
-    np.testing.assert_allclose(kept, 0 * ones if common else 1 - own, atol=0.1)
-    for kind in CONTROLS:
-        controls = accuracy_damage(table, "knockout", kind)
-        if common:
-            np.testing.assert_allclose(controls, 0 * ones, atol=0.1)
-        else:
-            assert (np.diag(controls) < 0.5).all()
+    np.testing.assert_allclose(lost, np.ones((2, 3)) if common else own, atol=0.1)
+    np.testing.assert_allclose(kept, np.zeros((2, 3)) if common else 1 - own, atol=0.1)
+    controls = np.stack([np.diag(accuracy_damage(table, "knockout", kind)) for kind in CONTROLS])
+    assert (controls < (0.1 if common else 0.5)).all()
 
-
-def test_contrasts_say_whether_a_circuit_is_the_operators_own(measured):
-    common, _, table, contrasts = measured
     check_columns(contrasts, SPECIFICITY_CONTRASTS)
     chosen = contrasts.query("format == 'all' and operator == 'all' and metric == 'accuracy' and k == @K")
-    found = chosen.set_index(["intervention", "contrast", "task"])
-    *_, told = answer({"specificity": table, "specificity_contrasts": contrasts}, K)
-    row = found.loc[("knockout", "own_minus_other", "other_operators")]
-    low, high = (f"{round(100 * row[name]):+d}" for name in ("low", "high"))
-    difference = f"{round(100 * row['difference']):+d} points (95 % interval {low} to {high}): {row['verdict']}."
-    assert f"Own minus other {difference}" in told.sentence
+    found = chosen.set_index(["contrast", "task", "intervention"])
     for intervention in INTERVENTIONS:
-        row = found.loc[(intervention, "own_minus_other", "other_operators")]
+        row = found.loc["own_minus_other", "other_operators", intervention]
         assert row["cells"] == 2
         assert row["difference"] == pytest.approx(0 if common else 1, abs=0.1)
         assert row["verdict"] == "yes" if not common else row["low"] <= 0 <= row["high"] or abs(row["high"]) < 0.1
-        row = found.loc[(intervention, "circuit_minus_control", "own")]
+        row = found.loc["own_minus_other_circuits", "own", intervention]
+        assert row["difference"] == pytest.approx(0 if common else 1, abs=0.1)
+        row = found.loc["circuit_minus_control", "own", intervention]
         assert row["verdict"] == "yes"
         assert row["low"] <= row["difference"] <= row["high"]
-        row = found.loc[(intervention, "own_minus_other_circuits", "own")]
-        assert row["difference"] == pytest.approx(0 if common else 1, abs=0.1)
-    ratio = found.loc[("knockout", "own_minus_other", "other_operators")]["ratio"]
-    assert ratio == pytest.approx(1, abs=0.1) if common else np.isnan(ratio)
+    row = found.loc["own_minus_other", "other_operators", "knockout"]
+    assert row["ratio"] == pytest.approx(1, abs=0.1) if common else np.isnan(row["ratio"])
+    *_, told = answer({"specificity": table, "specificity_contrasts": contrasts}, K)
+    value, low, high = (f"{round(100 * row[name]):+d}" for name in ("difference", "low", "high"))
+    words = f"Own minus other {value} points (95 % interval {low} to {high}): {row['verdict']}."
+    assert words in told.sentence
 
 
 def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
     """In one format the circuit's neurons are the best, in another they are the worst: nothing is exchanged."""
-    _, sets, table, contrasts = measured
-    for operator in two_operators.OPERATORS:
-        own = {
-            one.label["neurons"]: one.members
-            for one in sets
-            if (one.label["operator"], one.label["k"]) == (operator, K)
-        }
-        assert (own["best_in_symbolic"] == own["circuit"]).all()
-        assert (own["best_in_word"].sum(1) == K).all()
-        assert not (own["best_in_word"] & own["circuit"]).any()
-        knockout = table[(table["k"] == K) & (table["intervention"] == "knockout")]
-        matrix = exchange_matrix(knockout, operator, "probability_damage")
-        assert matrix.loc["best in symbolic", "symbolic"] == matrix.loc["shared by all", "symbolic"] > 0.02
+    _, table, contrasts = measured
+    knockout = table[(table["k"] == K) & (table["intervention"] == "knockout")]
+    matrix = exchange_matrix(knockout, "addition", "probability_damage")
+    assert matrix.loc["best in symbolic", "symbolic"] == matrix.loc["shared by all", "symbolic"] > 0.02
     exchanged = contrasts.query("k == @K and operator == 'addition' and format == 'symbolic'")
-    exchanged = exchanged.set_index(["intervention", "contrast", "metric"])
+    exchanged = exchanged.set_index(["intervention", "metric", "contrast", "task"]).sort_index()
     for intervention, metric, sign in (("knockout", "accuracy", 1), ("keep_only", "probability", -1)):
         rows = table.query("k == @K and intervention == @intervention and task == 'addition'")
         means = sign * rows.groupby(["operator", "neurons"])[f"{metric}_damage"].mean()
-        own, control = means["addition"], max(means["addition", f"{kind}_of_own_best"] for kind in CONTROLS)
-        row = exchanged.loc[intervention, "exchanged_minus_own_beyond_control", metric]
-        assert row["first"] == pytest.approx(own["best_in_word"] - control)
-        assert row["second"] == pytest.approx(own["best_in_symbolic"] - control)
-        assert row["difference"] == pytest.approx(row["first"] - row["second"])
-        assert row["ratio"] == pytest.approx(row["first"] / row["second"]) or row["second"] < 0.01
-        row = exchanged.loc[intervention, "half_minus_own_beyond_control", metric]
-        assert row["first"] == pytest.approx(
-            (own["half_1_best_in_symbolic"] + own["half_2_best_in_symbolic"]) / 2 - control
+        own, foreign = means["addition"], means["shifted", "best_in_word"]
+        control, of_part = (
+            max(own[f"{kind}_of_{of}"] for kind in CONTROLS) for of in ("own_best", "only_in_word")
         )
-        row = exchanged.loc[intervention, "exchanged_minus_other_operators_best", metric]
-        assert (row["first"], row["second"]) == pytest.approx(
-            (own["best_in_word"], means["shifted", "best_in_word"])
-        )
-        row = exchanged.loc[intervention, "other_only_minus_control", metric]
-        control = max(own[f"{kind}_of_only_in_word"] for kind in CONTROLS)
-        assert (row["first"], row["second"]) == pytest.approx((own["only_in_word"], control))
-        losses = exchanged.loc[intervention, "damage", metric].set_index("task")["first"]
-        control = max(own[f"{kind}_of_own_best"] for kind in CONTROLS)
-        wanted = own["best_in_symbolic"], own["best_in_word"], means["shifted", "best_in_word"], control
-        assert losses.iloc[:4].tolist() == pytest.approx(wanted)
+        here, there = own["best_in_symbolic"], own["best_in_word"]
+        half = (own["half_1_best_in_symbolic"] + own["half_2_best_in_symbolic"]) / 2
+        found = exchanged.loc[intervention, metric]
+        for contrast, first, second in (
+            ("exchanged_minus_own_beyond_control", there - control, here - control),
+            ("half_minus_own_beyond_control", half - control, here - control),
+            ("exchanged_minus_other_operators_best", there, foreign),
+            ("other_only_minus_control", own["only_in_word"], of_part),
+        ):
+            row = found.loc[contrast, "own"]
+            assert (row["first"], row["second"]) == pytest.approx((first, second)), contrast
+            assert row["difference"] == pytest.approx(first - second)
+        losses = found.loc["damage"]["first"]
+        names = ["own_best", "other_formats_best", "other_operators_best", "matched"]
+        assert losses[names].tolist() == pytest.approx([here, there, foreign, control])
         assert np.isnan(losses["copying"]), "the model cannot copy"
-        # They have nothing in common.
-        assert np.isnan(exchanged.loc[intervention, "common_minus_control", metric]["first"])
+        assert np.isnan(found.loc["common_minus_control", "own"]["first"]), "they have nothing in common"
 
 
 def test_parts_of_two_formats_best_are_cut_by_membership_and_prompts():
@@ -244,32 +220,23 @@ def test_parts_of_two_formats_best_are_cut_by_membership_and_prompts():
     assert {some for name, some in tasks.items() if "best_in_" not in name} == {("+",)}
 
 
-def test_what_the_model_cannot_do_is_undefined_with_its_number(measured):
-    _, _, table, contrasts = measured
-    cannot = table[table["task"].isin(["copying", "text"])]
+def test_what_the_model_cannot_do_and_a_circuit_without_neurons_are_undefined_and_never_zero(measured):
+    _, table, contrasts = measured
     measures = [name for name, column in SPECIFICITY.columns.items() if column.type == "float64"]
+    cannot, empty = table[table["task"].isin(["copying", "text"])], table[table["k"] == 2 * K]
     assert cannot[measures].isna().all(axis=None)
-    assert cannot.loc[cannot["task"] == "copying", "undefined"].str.startswith("fewer than 20").all()
+    assert cannot["undefined"].str.startswith("fewer than 20").all()
     assert cannot.loc[cannot["task"] == "copying", "prompts"].lt(20).all()
-    assert cannot.loc[cannot["task"] == "text", "undefined"].str.startswith("fewer than 20").all()
-    assert contrasts[contrasts["task"] == "copying"]["verdict"].eq("undefined").all()
-    text = answer({"specificity": table, "specificity_contrasts": contrasts}, K)[1].sentence
-    assert text == "Undefined at k = 8: no neuron is shared, or no task that copies has 20 right answers."
-
-
-def test_a_circuit_without_neurons_is_undefined_and_never_zero(measured):
-    _, _, table, contrasts = measured
-    empty = table[table["k"] == 2 * K]
-    assert set(empty["neurons"]) == {"circuit"}
-    assert empty["n_neurons"].eq(0).all()
-    measures = [name for name, column in SPECIFICITY.columns.items() if column.type == "float64"]
     assert empty[measures].isna().all(axis=None)
+    assert (set(empty["neurons"]), set(empty["n_neurons"])) == ({"circuit"}, {0})
     assert empty.loc[empty["task"] == "addition", "undefined"].eq("no neuron is shared").all()
-    rows = contrasts[contrasts["k"] == 2 * K]
+    rows = contrasts[(contrasts["task"] == "copying") | (contrasts["k"] == 2 * K)]
     assert rows["verdict"].eq("undefined").all()
     assert rows["cells"].eq(0).all()
-    *_, found = answer({"specificity": table, "specificity_contrasts": contrasts}, 2 * K)
-    assert found.sentence == "Undefined: no neuron is shared at k = 16."
+    tables = {"specificity": table, "specificity_contrasts": contrasts}
+    text = answer(tables, K)[1].sentence
+    assert text == "Undefined at k = 8: no neuron is shared, or no task that copies has 20 right answers."
+    assert answer(tables, 2 * K)[-1].sentence == "Undefined: no neuron is shared at k = 16."
 
 
 def named(task, size):
@@ -281,80 +248,50 @@ def labelled(operator, neurons, draw, members):
     return NeuronSet({"operator": operator, "neurons": neurons, "k": 5, "seed": draw}, members)
 
 
-def random_sets(width, seed=3):
-    """Two operators' circuits of random neurons."""
-    rng = np.random.default_rng(seed)
-    return [labelled(name, "circuit", -1, rng.random((2, width)) < 0.3) for name in ("one", "two")]
-
-
-def expected_values(bridge, tokens, answers, plain, mask, center):
-    """The metrics by hooks over whole sequences: neurons in mask (late layers, m) at `plain` (late layers, m)."""
-    means = plain[:, None].expand(-1, tokens.shape[1], -1)
-    return oracles.readout(oracles.ablated(bridge, tokens, 2, mask, means, slice(-1, None)), answers, center)
-
-
-def compare(bridge, found, sets, task, plain, center):
-    """Both interventions of every set, and the damages, with hooks."""
-    nothing = torch.zeros(2, sets[0].members.shape[1], dtype=torch.bool)
-    before = expected_values(bridge, task.tokens, task.answers, plain, nothing, center)
-    for one in found:
-        for row, chosen in enumerate(sets):
-            mask = torch.from_numpy(chosen.members)
-            mask = mask if one.intervention == "knockout" else ~mask
-            after = expected_values(bridge, task.tokens, task.answers, plain, mask, center)
-            for metric, values in after.items():
-                np.testing.assert_allclose(one.ablated[metric][row], values, atol=2e-4)
-                sign = -1 if metric == "loss" else 1
-                damage = sign * (before[metric] - values)
-                np.testing.assert_allclose(one.damage[metric][row], damage, atol=2e-4)
-            assert np.abs(one.damage["loss"][row]).max() > 1e-3, "the ablation did nothing"
-
-
 @pytest.mark.parametrize("center", [True, False])
 def test_damages_equal_hooks(tiny, tiny_folder, center):
     model, tokenizer = tiny
     tokens, answers, means = prepare(model, tokenizer, "word")
-    plain = plain_means(tiny_folder, tokenizer, CACHE_PROMPTS["word"], 4)[2:, -1]
-    sets, task = random_sets(model.config.d_mlp), Task("one", tokens, answers, means, named("one", len(tokens)))
-    found = list(damages(Run(model, tokenizer, 2), "word", task, sets, 20, 0, center))
-    compare(oracles.bridge(tiny_folder), found, sets, task, plain, center)
+    plain = plain_means(tiny_folder, tokenizer, CACHE_PROMPTS["word"], 4)[2:]
+    task = Task("one", tokens, answers, means, named("one", len(tokens)))
+    drawn = np.random.default_rng(3).random((2, 2, model.config.d_mlp)) < 0.3
+    sets = [labelled(name, "circuit", -1, members) for name, members in zip(("one", "two"), drawn, strict=True)]
+    bridge = oracles.bridge(tiny_folder)
+
+    def hooked(mask):
+        z = oracles.ablated(bridge, tokens, 2, mask, plain, slice(-1, None))
+        return oracles.readout(z, answers, center)
+
+    before = hooked(torch.zeros(2, model.config.d_mlp, dtype=torch.bool))
+    for one in damages(Run(model, tokenizer, 2), "word", task, sets, 20, 0, center):
+        for row, chosen in enumerate(sets):
+            mask = torch.from_numpy(chosen.members)
+            for metric, values in hooked(mask if one.intervention == "knockout" else ~mask).items():
+                np.testing.assert_allclose(one.ablated[metric][row], values, atol=2e-4)
+                damage = (before[metric] - values) * (-1 if metric == "loss" else 1)
+                np.testing.assert_allclose(one.damage[metric][row], damage, atol=2e-4)
+            assert np.abs(one.damage["loss"][row]).max() > 1e-3, "the ablation did nothing"
 
 
-def all_count_as_right(monkeypatch):
-    """A model without training predicts nothing."""
-
-    def every(run, tokens, answers):
-        return SimpleNamespace(correct=torch.ones(len(tokens), dtype=torch.bool))
-
-    monkeypatch.setattr(tasks, "answer", every)
+def every_answer_is_right(run, tokens, answers):
+    """Instead of a model without training, which predicts nothing."""
+    return SimpleNamespace(correct=torch.ones(len(tokens), dtype=torch.bool))
 
 
-def test_plain_text_is_cut_in_windows_and_its_damage_equals_hooks(tiny, tiny_folder, monkeypatch):
-    model, tokenizer = tiny
-    run, bridge = Run(model, tokenizer, 2), oracles.bridge(tiny_folder)
+def test_plain_text_is_cut_in_windows_and_the_means_come_from_others(tiny, monkeypatch):
+    run = Run(*tiny, 2)
     assert text_task(run, PLAIN_TEXT, 6).undefined.startswith("fewer than 20")
-    all_count_as_right(monkeypatch)
+    monkeypatch.setattr(tasks, "answer", every_answer_is_right)
     monkeypatch.setattr(tasks, "FEWEST", 6)
-    task, sets = text_task(run, PLAIN_TEXT, 6), random_sets(model.config.d_mlp)
-    whole = tokenizer.encode(PLAIN_TEXT)
+    seen, real = [], tasks.last_token_means
+    monkeypatch.setattr(tasks, "last_token_means", lambda *given: seen.append(given[1]) or real(*given))
+    task, whole = text_task(run, PLAIN_TEXT, 6), run.tokenizer.encode(PLAIN_TEXT)
+    assert not task.undefined
     assert task.tokens.shape == (6, 1 + tasks.CONTEXT)
     for row, wanted, (_, place) in zip(task.tokens.tolist(), task.answers.tolist(), task.problems, strict=True):
-        assert [*row, wanted] == [tokenizer.bos, *whole[place : place + 33]]
-    assert not task.undefined
-    seen = []
-
-    def remember(model, tokens, first):
-        seen.append(tokens)
-        return mean_cache.last_token_means(model, tokens, first)
-
-    monkeypatch.setattr(tasks, "last_token_means", remember)
-    text_task(run, PLAIN_TEXT, 6)
+        assert [*row, wanted] == [run.tokenizer.bos, *whole[place : place + 33]]
     assert len(seen[0]) == 2 * 6
-    measured = {tuple(row) for row in task.tokens.tolist()}
-    assert not measured & {tuple(row) for row in seen[0].tolist()}, "the means come from other windows"
-    plain = oracles.all_neurons(bridge, seen[0], range(2, 4))[:, :, -1].mean(1)
-    found = list(damages(run, "word", task, sets, 20, 0, True))
-    compare(bridge, found, sets, task, plain, True)
+    assert not {*map(tuple, task.tokens.tolist())} & {*map(tuple, seen[0].tolist())}
 
 
 @pytest.mark.parametrize(
@@ -362,16 +299,11 @@ def test_plain_text_is_cut_in_windows_and_its_damage_equals_hooks(tiny, tiny_fol
     [
         (lambda run, folder: text_task(run, "Short.", 20), "at least 64"),
         (lambda run, folder: tasks.read_text(folder / "binary"), "binary cannot be read as UTF-8"),
-        (lambda run, folder: tasks.read_text(folder / "missing"), "missing cannot be read as UTF-8"),
         (
             lambda run, folder: tasks.read_text(folder / "binary", "0" * 64),
             "binary has changed since the run began",
         ),
-        (lambda run, _: other_task(run, "copying", COPY, "{a} is 0", 20, 0), "next token"),
-        (
-            lambda run, _: other_task(run, "copying", COPY, "{c}{a}=", 20, 0),
-            r"^the task copying: template .* must have the field \{a\}",
-        ),
+        (lambda run, _: other_task(run, "copying", COPY, "{a} is 0", 20, 0), "^the task copying: .*next token"),
     ],
 )
 def test_a_task_that_cannot_be_used_is_refused(tiny, tmp_path, make, sentence):
@@ -381,56 +313,31 @@ def test_a_task_that_cannot_be_used_is_refused(tiny, tmp_path, make, sentence):
 
 
 def test_a_task_asks_a_digit_or_the_rows_of_a_table(tmp_path, monkeypatch):
-    all_count_as_right(monkeypatch)
+    monkeypatch.setattr(tasks, "answer", every_answer_is_right)
     folder = known_folder("embedded:embedded-digits", None)
     run = Run(loading.load(folder), load_tokenizer(folder), 2)
     two_digits = {"operand_min": 10, "operand_max": 99, "answer_min": 10, "answer_max": 99}
-    (tmp_path / "counting.csv").write_text(
-        "first,second,answer\n" + "".join(f"1{n},1{n + 1},{n + 2}\n" for n in range(8))
-    )
+    rows = [f"1{n},1{n + 1},{n + 2}\n" for n in range(8)]
+    (tmp_path / "counting.csv").write_text("first,second,answer\n" + "".join(rows))
+    maximum = {"expression": "max(a, b)", "digit": 0}
     product = {"expression": "a * b", "digit": 1, "operands": {"operand_min": 2, "operand_max": 9}}
-    for asked, template, ends in (
-        ({"expression": "a", "digit": 1}, "{a}={a}=", lambda a, b: (f"{a}={a}={a // 10}", a % 10)),
-        ({"expression": "max(a, b)", "digit": 0}, "{a}+{b}=", lambda a, b: (f"{a}+{b}=", max(a, b) // 10)),
-        (product, "{a}+{b}=", lambda a, b: (f"{a}+{b}={a * b // 10}", a * b % 10)),
-        (
-            {"table": str(tmp_path / "counting.csv")},
-            "{first}={second}=1",
-            lambda row, _: (f"1{row}=1{row + 1}=1", row + 2),
-        ),
+    table = {"table": str(tmp_path / "counting.csv")}
+    # A third of few problems gives the means.
+    for asked, template, size, ends in (
+        ({"expression": "a", "digit": 1}, "{a}={a}=", 40, lambda a, b: f"{a}={a}={a}"),
+        (maximum, "{a}+{b}=", 40, lambda a, b: f"{a}+{b}={max(a, b) // 10}"),
+        (product, "{a}+{b}=", 35, lambda a, b: f"{a}+{b}={a * b}"),
+        (table, "{first}={second}=1", 6, lambda _, row: f"1{row}=1{row + 1}=1{row + 2}"),
     ):
         task = other_task(run, "mine", task_of(asked, two_digits), template, 40, 0)
-        texts = ["".join(map(run.tokenizer.text, row[1:])) for row in task.tokens.tolist()]
-        found = zip(texts, map(run.tokenizer.text, task.answers.tolist()), strict=True)
+        whole = torch.cat([task.tokens[:, 1:], task.answers[:, None]], 1)
+        texts = ["".join(map(run.tokenizer.text, row)) for row in whole.tolist()]
         # A problem has the smaller operand first; a template may have the other one first.
-        wanted = (
-            [{(text, str(digit)) for text, digit in (ends(a, b), ends(b, a))} for _, a, b in task.problems]
-            if "table" not in asked
-            else [{(text, str(digit)) for text, digit in [ends(b, a)]} for _, a, b in task.problems]
-        )
-        assert all(one in some for one, some in zip(found, wanted, strict=True))
-        # A third of few problems gives the means.
-        size = {"table": 6, "a * b": 35}.get("table" if "table" in asked else asked["expression"], 40)
+        for text, (_, a, b) in zip(texts, task.problems, strict=True):
+            assert text in ([ends(a, b)] if "table" in asked else [ends(a, b), ends(b, a)])
         assert len(texts) == len(set(texts)) == size
-
-
-def test_a_text_of_windows_has_the_same_lines(tmp_path):
     (tmp_path / "windows").write_bytes(b"\xef\xbb\xbfone\r\ntwo\n")
     assert tasks.read_text(tmp_path / "windows") == "one\ntwo\n"
-
-
-def test_prompts_that_count_are_answered_correctly_and_come_once(measured, tmp_path):
-    two_operators.write_model(tmp_path, True, seed=0)
-    run = Run(loading.load(tmp_path), load_tokenizer(tmp_path), LATE[0])
-    task = other_task(run, "sum", Arithmetic("a + b", LIMITS), "{a}+{b}=", 30, seed=0)
-    rows = task.tokens.tolist()
-    assert len(rows) == len({tuple(row) for row in rows}) == 30
-    number = {run.tokenizer.encode(str(n))[0]: n for n in range(141)}
-    for row, wanted, problem in zip(rows, task.answers.tolist(), task.problems, strict=True):
-        a, b = (number[token] for token in row if token in number)
-        assert problem == ("sum", min(a, b), max(a, b))
-        assert a + b == number[wanted]
-        assert a != b
 
 
 def made_up(seed, cells=("s", "c"), operators=("one", "two"), draws=2, more=()):
@@ -466,62 +373,63 @@ def test_the_table_by_prompt_has_the_damage_of_sets_with_neurons():
     values = np.array([[1.0, 0, 0], [np.nan] * 3, [0, -1, 1]])
     problems = [("+", 2, 5), ("+", 1, 9), ("+", -1, 3)]
     damage = {"accuracy": values, "probability": values / 2}
-    found = Damages("s", "+", problems, "", "knockout", {}, damage, {})
     sets = [labelled("+", name, place, np.ones((1, 2), dtype=bool)) for place, name in enumerate("xyz")]
-    table = damage_by_prompt(found, sets)
+    table = damage_by_prompt(Damages("s", "+", problems, "", "knockout", {}, damage, {}), sets)
     check_columns(table, SPECIFICITY_PROMPTS)
-    rows = table[["neurons", "seed", "a", "b", "lost"]].itertuples(index=False, name=None)
-    assert list(rows) == [
-        *[("x", 0, 2, 5, 1), ("x", 0, 1, 9, 0), ("x", 0, -1, 3, 0)],
-        *[("z", 2, 2, 5, 0), ("z", 2, 1, 9, -1), ("z", 2, -1, 3, 1)],
-    ]
+    expected = [("x", 0, 2, 5, 1), ("x", 0, 1, 9, 0), ("x", 0, -1, 3, 0)]
+    expected += [("z", 2, 2, 5, 0), ("z", 2, 1, 9, -1), ("z", 2, -1, 3, 1)]
+    assert [*map(tuple, table[["neurons", "seed", "a", "b", "lost"]].to_numpy())] == expected
     assert (table["probability"] == table["lost"] / 2).all()
     names = ["format", "task", "operator", "k", "intervention"]
     assert table[names].drop_duplicates().values.tolist() == [["s", "+", "+", 5, "knockout"]]
 
 
+def beyond_control(means):
+    """What a task loses to the circuit "one" beyond the stronger control, (1 + R,), its kind, and by each draw."""
+    places = {"random_variance": [1, 2], "random_effect": [3, 4]}
+    kind = max(places, key=lambda kind: means[0, places[kind]].mean())
+    return means[:, 0] - means[:, places[kind]].mean(1), kind, means[0, places[kind]]
+
+
+def check(row, samples, control="", half=0.0):
+    """A row is a mean (1 + R,) with its interval, widened by `half` of that of a further error."""
+    low, high = np.quantile(samples[1:], [0.025, 0.975]) - samples[0]
+    limits = samples[0] + [-np.hypot(low, half), np.hypot(high, half)]
+    assert row["control"] == control
+    assert [row["difference"], row["low"], row["high"]] == pytest.approx([samples[0], *limits])
+
+
 def test_contrasts_equal_a_plain_computation():
-    found, sets = made_up(0)
-    table = contrasts_table(found, sets, ["one", "two"])
-    rows = table.set_index(["format", "operator", "intervention", "contrast", "task", "metric"])
-    by = {(one.format, one.task): one for one in found if one.intervention == "knockout"}
-    for name in ("s", "c"):
-        one, two = by[name, "one"], by[name, "two"]
-        own, other = one.damage["accuracy"][0], two.damage["accuracy"][0]
-        row = rows.loc[(name, "one", "knockout", "own_minus_other", "two", "accuracy")]
-        assert row["difference"] == pytest.approx(own.mean() - other.mean())
-        samples = one.resampled["accuracy"][1:, 0] - two.resampled["accuracy"][1:, 0]
-        assert [row["low"], row["high"]] == pytest.approx(np.quantile(samples, [0.025, 0.975]))
-        kept = rows.loc[(name, "one", "keep_only", "own_minus_other", "two", "accuracy")]
-        assert kept["difference"] == pytest.approx(-row["difference"])
-        assert [kept["low"], kept["high"]] == pytest.approx([-row["high"], -row["low"]])
-        # The other operator's circuit on the same prompts.
-        theirs = next(place for place, one_set in enumerate(sets[name]) if one_set.label["operator"] == "two")
-        paired = own - one.damage["accuracy"][theirs]
-        row = rows.loc[(name, "one", "knockout", "own_minus_other_circuits", "own", "accuracy")]
-        assert row["difference"] == pytest.approx(paired.mean())
-        same = generator(7, "bootstrap", name, "one").integers(30, size=(50, 30))
-        limits = np.quantile([paired[sample].mean() for sample in same], [0.025, 0.975])
-        assert [row["low"], row["high"]] == pytest.approx(limits)
-        # Of two kinds of controls the one that does more damage, the draws averaged; paired by prompt.
-        kinds = {"random_variance": [1, 2], "random_effect": [3, 4]}
-        means = {kind: one.damage["accuracy"][draws].mean(0) for kind, draws in kinds.items()}
-        strongest = max(means, key=lambda kind: means[kind].mean())
-        row = rows.loc[(name, "one", "knockout", "circuit_minus_control", "own", "accuracy")]
-        assert row["control"] == strongest
-        difference = own - means[strongest]
-        assert row["difference"] == pytest.approx(difference.mean())
-        drawn = generator(7, "bootstrap", name, "one").integers(30, size=(50, 30))
-        limits = np.quantile([difference[sample].mean() for sample in drawn], [0.025, 0.975])
-        # Its two draws differ; a third one may differ as much.
-        draws = one.damage["accuracy"][kinds[strongest]].mean(1)
+    found, sets = made_up(0, operators=("one", "two", "three"))
+    table = contrasts_table(found, sets, ["one", "two", "three"])
+    keys = ["format", "operator", "intervention", "contrast", "task", "metric"]
+    assert not table.duplicated([*keys, "k"]).any()
+    rows = table.query("operator == 'one' and metric == 'accuracy'")
+    rows = rows.set_index(["format", "contrast", "task", "intervention"]).sort_index()
+    by = {(one.format, one.task): one.resampled["accuracy"] for one in found if one.intervention == "knockout"}
+    alike = set()
+    for name in "sc":
+        one, two, row = by[name, "one"], by[name, "two"], rows.loc[name]
+        check(row.loc["own_minus_other", "two", "knockout"], one[:, 0] - two[:, 0])
+        check(row.loc["own_minus_other", "two", "keep_only"], two[:, 0] - one[:, 0])
+        # The other operators' circuits on the same prompts, and the one that does most, or in keep-only least.
+        others = {"two": one[:, 5], "three": one[:, 10]}
+        for how, pick, sign in (("knockout", max, 1), ("keep_only", min, -1)):
+            most = pick(others, key=lambda other: others[other][0])
+            check(row.loc["own_minus_other_circuits", "own", how], sign * (one[:, 0] - others[most]), most)
+            for other, values in others.items():
+                check(row.loc["own_minus_circuit_of", other, how], sign * (one[:, 0] - values))
+        # Of two kinds of controls the one that does more damage. Its two draws differ; a third may differ as much.
+        (own, kind, draws), (other, other_kind, other_draws) = map(beyond_control, (one, two))
         half = t.ppf(0.975, 1) * draws.std(ddof=1) * np.sqrt(1.5)
-        middle = difference.mean()
-        expected = [
-            middle + sign * np.hypot(limit - middle, half) for sign, limit in zip((-1, 1), limits, strict=True)
-        ]
-        assert [row["low"], row["high"]] == pytest.approx(expected)
-    assert not table.duplicated(["format", "operator", "k", "intervention", "contrast", "task", "metric"]).any()
+        check(row.loc["circuit_minus_control", "own", "knockout"], own, kind, half)
+        # A draw of one kind is the same neurons on both tasks.
+        streams = {kind: draws}
+        streams[other_kind] = streams.get(other_kind, 0) - other_draws
+        half = half_of(streams)
+        check(row.loc["own_minus_other_beyond_control", "two", "knockout"], own - other, half=half)
+        alike.add(kind == other_kind)
+    assert alike == {True, False}
 
 
 def test_copying_is_spared_what_it_does_not_lose():
@@ -534,24 +442,19 @@ def test_copying_is_spared_what_it_does_not_lose():
     rows = table.query("contrast == 'own_minus_copied_of_own' and format == 'all' and operator == 'all'")
     by = {(one.format, one.task): one.resampled for one in found if one.intervention == "knockout"}
     for row in rows.to_dict("records"):
-        shares = []
-        for part in (lambda own, copied: own - copied, lambda own, copied: own):
-            values = []
-            for (name, operator), place in product(product("sc", ("one", "two")), [0, 5]):
-                if (operator == "one") == (place == 0):
-                    beyond = []
-                    for task in (operator, "copying"):
-                        means = by[name, task][row["metric"]]
-                        kinds = [
-                            means[:, [place + 1, place + 2]].mean(1),
-                            means[:, [place + 3, place + 4]].mean(1),
-                        ]
-                        beyond.append(means[:, place] - max(kinds, key=lambda kind: kind[0]))
-                    values.append(part(*beyond))
-            shares.append(np.mean(values, axis=0))
-        ratio = shares[0] / shares[1]
+        lost, spared = [], []
+        for name, (operator, place) in product("sc", [("one", 0), ("two", 5)]):
+            beyond = []
+            for task in (operator, "copying"):
+                means = by[name, task][row["metric"]]
+                kinds = [means[:, [place + draw, place + draw + 1]].mean(1) for draw in (1, 3)]
+                beyond.append(means[:, place] - max(kinds, key=lambda kind: kind[0]))
+            lost.append(beyond[0])
+            spared.append(beyond[0] - beyond[1])
+        first, second = np.mean(spared, axis=0), np.mean(lost, axis=0)
+        ratio = first / second
         assert row["task"] == "all_copying"
-        assert [row["first"], row["second"], row["ratio"]] == pytest.approx([shares[0][0], shares[1][0], ratio[0]])
+        assert [row["first"], row["second"], row["ratio"]] == pytest.approx([first[0], second[0], ratio[0]])
         assert [row["ratio_low"], row["ratio_high"]] == pytest.approx(np.quantile(ratio[1:], [0.025, 0.975]))
 
 
@@ -588,84 +491,66 @@ def test_neurons_that_compute_are_told_from_those_that_write(verdict, tmp_path):
 
 
 def test_rankings_by_half_of_the_prompts_widen_the_intervals():
-    halves = ["half_1_", "half_2_"]
-    more = [f"{half}{name}" for half in ("", *halves) for name in ("circuit", "best_in_s", "best_in_c")][1:]
-    found, sets = made_up(3, more=(*more, "random_effect_of_own_best"))
-    table = contrasts_table(found, sets, ["one", "two"]).query("intervention == 'knockout'")
-    place = {(some.label["operator"], some.label["neurons"]): at for at, some in enumerate(sets["s"])}
-    lost = {
-        (one.format, one.task): one.damage["probability"].mean(1)
-        for one in found
-        if one.intervention == "knockout"
-    }
+    of_half = [half + kind for half in HALVES for kind in ("circuit", "best_in_s", "best_in_c")]
+    found, sets = made_up(3, more=("best_in_s", "best_in_c", *of_half, "random_effect_of_own_best"))
 
-    def half_differences(value):
-        """By operator, for each format, of a value by the half's name."""
-        return np.array(
-            [
-                [(value(name, operator, halves[0]) - value(name, operator, halves[1])) / 2 for name in "sc"]
-                for operator in ("one", "two")
-            ]
+    def contrasts(sets):
+        rows = contrasts_table(found, sets, ["one", "two"]).query("intervention == 'knockout'")
+        return (
+            rows[rows["metric"] == "probability"]
+            .set_index(["contrast", "task", "format", "operator"])
+            .sort_index()
         )
 
-    def damage(name, operator, neurons, task=None):
-        return lost[name, task or operator][place[operator, neurons]]
+    keys = [(some.label["operator"], some.label["neurons"]) for some in sets["s"]]
+    lost = {
+        (one.format, one.task): dict(zip(keys, one.damage["probability"].mean(1), strict=True)) for one in found
+    }
+
+    def copied(name, operator, half):
+        own, copying = (lost[name, task][operator, half + "circuit"] for task in (operator, "copying"))
+        return own - copying
 
     def exchanged(name, operator, half, ratio=1.0):
-        other = {"s": "c", "c": "s"}[name]
-        level = damage(name, operator, "random_effect_of_own_best")
-        theirs, own = (damage(name, operator, f"{half}best_in_{form}") - level for form in (other, name))
+        damage = lost[name, operator]
+        level = damage[operator, "random_effect_of_own_best"]
+        own, theirs = (
+            damage[operator, f"{half}best_in_{form}"] - level for form in ("sc" if name == "s" else "cs")
+        )
         return theirs - ratio * own
 
-    chosen = table[table["metric"] == "probability"].set_index(["contrast", "task", "format", "operator"])
-    every = chosen.loc["exchanged_minus_own_beyond_control", "own", "all", "all"]
-    for contrast, task, value in [
-        (
-            "own_minus_other",
-            "copying",
-            lambda *of: damage(*of[:2], of[2] + "circuit") - damage(*of[:2], of[2] + "circuit", "copying"),
-        ),
-        ("exchanged_minus_own_beyond_control", "own", exchanged),
-    ]:
-        differences, rows = half_differences(value), chosen.loc[contrast, task]
-        own, mean = np.mean(differences.mean(1) ** 2), t.ppf(0.975, 2)
+    def half_differences(value):
+        """Of a value by either half, (operators, formats)."""
+        by_half = [
+            [[value(name, operator, half) for name in "sc"] for operator in ("one", "two")] for half in HALVES
+        ]
+        return (np.array(by_half[0]) - np.array(by_half[1])) / 2
+
+    table, mean = contrasts(sets), t.ppf(0.975, 2)
+    for (contrast, task), value in {
+        ("own_minus_other", "copying"): copied,
+        ("exchanged_minus_own_beyond_control", "own"): exchanged,
+    }.items():
+        differences, rows = half_differences(value), table.loc[contrast, task]
+        own = np.mean(differences.mean(1) ** 2)
         assert rows.loc["s", "one"]["ranking_noise"] == pytest.approx(mean * np.mean(differences**2) ** 0.5)
         assert rows.loc["all", "two"]["ranking_noise"] == pytest.approx(mean * own**0.5)
         assert rows.loc["all", "all"]["ranking_noise"] == pytest.approx(mean * (own / 2) ** 0.5)
-    differences = half_differences(partial(exchanged, ratio=every["ratio"]))
-    half = t.ppf(0.975, 2) * (np.mean(differences.mean(1) ** 2) / 2) ** 0.5 / every["second"]
-    plain, _ = made_up(3, more=(*more, "random_effect_of_own_best"))
-    whole = {name: [some for some in own if "half" not in some.label["neurons"]] for name, own in sets.items()}
-    kept = [at for at, some in enumerate(sets["s"]) if "half" not in some.label["neurons"]]
-    plain = [
-        replace(one, resampled={metric: values[:, kept] for metric, values in one.resampled.items()})
-        for one in plain
-    ]
-    prompts_alone = contrasts_table(plain, whole, ["one", "two"]).query(
-        "metric == 'probability' and format == 'all'"
-    )
-    prompts_alone = prompts_alone.set_index(["intervention", "contrast", "operator"])
-    narrow = prompts_alone.loc["knockout", "exchanged_minus_own_beyond_control", "all"]
+    # The same sets, of which nobody knows that they are ranked by halves.
+    unknown = {
+        name: [
+            replace(some, label={**some.label, "neurons": some.label["neurons"].replace("half", "x")})
+            for some in own
+        ]
+        for name, own in sets.items()
+    }
+    key = "exchanged_minus_own_beyond_control", "own", "all", "all"
+    wide, narrow = table.loc[key], contrasts(unknown).loc[key]
     assert np.isnan(narrow["ranking_noise"])
+    differences = half_differences(partial(exchanged, ratio=wide["ratio"])).mean(1)
+    half = mean * (np.mean(differences**2) / 2) ** 0.5 / wide["second"]
     for name, sign in (("ratio_low", -1), ("ratio_high", 1)):
-        widened = np.hypot(narrow[name] - narrow["ratio"], half)
-        assert every[name] == pytest.approx(every["ratio"] + sign * widened)
-
-
-def test_the_strongest_of_several_other_circuits_is_subtracted():
-    found, sets = made_up(4, operators=("one", "two", "three"))
-    table = contrasts_table(found, sets, ["one", "two", "three"]).query("metric == 'probability'")
-    rows = table.set_index(["intervention", "format", "operator", "contrast", "task"])
-    by = {(one.intervention, one.format): one.damage["probability"] for one in found if one.task == "one"}
-    for (intervention, name), damage in by.items():
-        means = {"two": damage[5].mean(), "three": damage[10].mean()}
-        pick = max if intervention == "knockout" else min
-        strongest = pick(means, key=means.get)
-        row = rows.loc[intervention, name, "one", "own_minus_other_circuits", "own"]
-        assert (row["control"], row["second"]) == (strongest, pytest.approx(means[strongest]))
-        for other, mean in means.items():
-            row = rows.loc[intervention, name, "one", "own_minus_circuit_of", other]
-            assert row["second"] == pytest.approx(mean)
+        assert wide[name] == pytest.approx(wide["ratio"] + sign * np.hypot(narrow[name] - narrow["ratio"], half))
 
 
 def test_over_cells_every_cell_counts_once():

@@ -33,11 +33,6 @@ def crossed(schema, keys="", **columns):
 
 
 def joined(tables, *keys):
-    """Tables by key as one table with key columns."""
-    return pd.concat(
-        [
-            table.assign(**dict(zip(keys, key if isinstance(key, tuple) else (key,), strict=True)))
-            for key, table in tables.items()
-        ],
-        ignore_index=True,
-    )
+    """Tables by key, a tuple, as one table with key columns."""
+    frames = [table.assign(**dict(zip(keys, key, strict=True))) for key, table in tables.items()]
+    return pd.concat(frames, ignore_index=True)

@@ -58,11 +58,7 @@ def parts(tokenizer: Tokenizer) -> tuple[dict[str, int], list[tuple[str, str]]]:
 
 def interleaved(rows: np.ndarray, heads: int) -> np.ndarray:
     """Queries or keys as llama.cpp stores Llama's: dimension i of a head next to dimension i + D/2."""
-    width = len(rows) // heads
-    order = [
-        head * width + half * width // 2 + i for head in range(heads) for i in range(width // 2) for half in (0, 1)
-    ]
-    return rows[order]
+    return rows.reshape(heads, 2, -1, rows.shape[1]).swapaxes(1, 2).reshape(rows.shape)
 
 
 def random_model(architecture: str, vocabulary: int, *, tied: bool) -> Any:
@@ -115,8 +111,8 @@ def tensors_of(model: Any) -> dict[str, np.ndarray]:
 def fields_of(model: Any, tokenizer: Tokenizer, pre: str) -> dict[str, Any]:
     """The metadata of a model with its tokenizer."""
     c = model.config
-    vocabulary, (_, merges) = tokenizer.get_vocab(), parts(tokenizer)
-    tokens = sorted(vocabulary, key=vocabulary.__getitem__)
+    _, merges = parts(tokenizer)
+    tokens = [tokenizer.id_to_token(place) for place in range(tokenizer.get_vocab_size())]
     width = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
     gemma, rope = c.model_type == "gemma3_text", c.rope_parameters
     sizes = {

@@ -85,11 +85,11 @@ def read_by_hugging_face(folder):
         logging.disable(logging.NOTSET)
 
 
-def logits_of(folder):
+def logits_of(folder, tokens=TOKENS):
     """Last logits as this package computes them."""
     model = models.load(folder)
     with torch.no_grad():
-        return decoder.logits(model, decoder.run_layers(model, decoder.embed(model, TOKENS)))[:, -1]
+        return decoder.logits(model, decoder.run_layers(model, decoder.embed(model, tokens)))[:, -1]
 
 
 def compare(folder, *, prove=False):

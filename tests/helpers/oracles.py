@@ -28,28 +28,9 @@ def last_logits(model: Any, tokens: Tensor, hooks: list[tuple[str, Callable]] = 
 @torch.no_grad()
 def all_neurons(model: Any, tokens: Tensor, layers: range) -> Tensor:
     """hook_post of every position, (layers, B, T, m)."""
-    found = {}
-
-    def keep(layer):
-        def hook(activation, hook):
-            found[layer] = activation.detach().clone()
-            return activation
-
-        return hook
-
-    last_logits(model, tokens, [(post_name(layer), keep(layer)) for layer in layers])
-    return torch.stack([found[layer] for layer in layers])
-
-
-def patch_last(value: Tensor, neuron: int) -> Callable:
-    """Hook: set one neuron's last-token activation to value (B,)."""
-
-    def hook(activation, hook):
-        activation = activation.clone()
-        activation[:, -1, neuron] = value
-        return activation
-
-    return hook
+    names = [post_name(layer) for layer in layers]
+    _, found = model.run_with_cache(tokens, names_filter=names)
+    return torch.stack([found[name] for name in names])
 
 
 def indirect_effect(clean: Tensor, patched: Tensor, answers: Tensor) -> np.ndarray:
@@ -64,14 +45,20 @@ def patched_effects(
 ) -> np.ndarray:
     """Indirect effects of patching each neuron alone by full hooked forward passes, and the changes of the clean
     answer's probability, (2, B, neurons)."""
-    clean = last_logits(model, tokens)
-    given = all_neurons(model, corrupt, range(layer, layer + 1))[0, :, -1]
+    clean, given = last_logits(model, tokens), all_neurons(model, corrupt, range(layer, layer + 1))[0, :, -1]
+
+    def patched(neuron):
+        def hook(activation, hook):
+            activation = activation.clone()
+            activation[:, -1, neuron] = given[:, neuron]
+            return activation
+
+        return last_logits(model, tokens, [(post_name(layer), hook)])
+
     columns = []
-    for neuron in neurons:
-        hooks = [(post_name(layer), patch_last(given[:, neuron], neuron))]
-        patched = last_logits(model, tokens, hooks)
-        p, p_star = (z.double().softmax(-1).gather(1, answers)[:, 0].numpy() for z in (clean, patched))
-        columns.append(np.stack([indirect_effect(clean, patched, answers), p_star - p]))
+    for z in map(patched, neurons):
+        p, p_star = (some.double().softmax(-1).gather(1, answers)[:, 0].numpy() for some in (clean, z))
+        columns.append(np.stack([indirect_effect(clean, z, answers), p_star - p]))
     return np.stack(columns, axis=2)
 
 
@@ -87,22 +74,6 @@ def replace_neurons(mask: Tensor, values: Tensor, positions: slice) -> Callable:
     return hook
 
 
-def normalized_logit(z: Tensor, answers: Tensor, center: bool) -> np.ndarray:
-    """logit[r] / max logit from logits (B, V)."""
-    z = z.double()
-    if center:
-        z = z - z.mean(-1, keepdim=True)
-    return (z.gather(1, answers[:, None])[:, 0] / z.max(-1).values).numpy()
-
-
-def ablated(model: Any, tokens: Tensor, first: int, mask: Tensor, means: Tensor, positions: slice) -> Tensor:
-    """Logits at the last token, (B, V), with neurons of the late layers at means: mask (L, m), means (L, T, m)."""
-    hooks = [
-        (post_name(first + late), replace_neurons(own, means[late], positions)) for late, own in enumerate(mask)
-    ]
-    return last_logits(model, tokens, hooks)
-
-
 def readout(z: Tensor, answers: Tensor, center: bool) -> dict[str, np.ndarray]:
     """What the stages measure of logits (B, V), each (B,)."""
     log_probability = z.double().log_softmax(-1).gather(1, answers[:, None])[:, 0].numpy()
@@ -112,6 +83,20 @@ def readout(z: Tensor, answers: Tensor, center: bool) -> dict[str, np.ndarray]:
         "normalized_logit": normalized_logit(z, answers, center),
         "loss": -log_probability,
     }
+
+
+def normalized_logit(z: Tensor, answers: Tensor, center: bool) -> np.ndarray:
+    """logit[r] / max logit from logits (B, V)."""
+    z = z.double() - (z.double().mean(-1, keepdim=True) if center else 0)
+    return (z.gather(1, answers[:, None])[:, 0] / z.max(-1).values).numpy()
+
+
+def ablated(model: Any, tokens: Tensor, first: int, mask: Tensor, means: Tensor, positions: slice) -> Tensor:
+    """Logits at the last token, (B, V), with neurons of the late layers at means: mask (L, m), means (L, T, m)."""
+    hooks = [
+        (post_name(first + late), replace_neurons(own, means[late], positions)) for late, own in enumerate(mask)
+    ]
+    return last_logits(model, tokens, hooks)
 
 
 def rounding(found, expected):

@@ -15,20 +15,13 @@ def padded(lengths):
     return torch.tensor(rows)
 
 
-@given(st.lists(st.integers(1, 6), min_size=1, max_size=12), st.integers(1, 5))
-def test_batches_have_one_length_each_and_no_padding(lengths, size):
-    seen = []
-    for rows, tokens in by_length(padded(lengths), size):
-        assert len(rows) == len(tokens) <= size
-        for row, ids in zip(rows.tolist(), tokens.tolist(), strict=True):
-            assert ids == [100 * row + place for place in range(lengths[row])]
-            seen.append(row)
-    assert sorted(seen) == list(range(len(lengths)))
-
-
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=12), st.integers(1, 5), st.sampled_from([0, 1, -1]))
-def test_what_batches_give_is_put_in_the_order_of_the_prompts(lengths, size, dim):
-    rows, batches = zip(*by_length(padded(lengths), size), strict=True)
-    found = [own[:, -1].repeat(3, 1).movedim(1, dim) for own in batches]
-    expected = padded(lengths)[:, -1].repeat(3, 1).movedim(1, dim)
-    assert torch.equal(in_order(rows, found, dim), expected)
+def test_batches_have_one_length_and_no_padding_and_what_they_give_is_put_in_order(lengths, size, dim):
+    tokens = padded(lengths)
+    rows, batches = zip(*by_length(tokens, size), strict=True)
+    for own, ids in zip(rows, batches, strict=True):
+        assert len(own) <= size
+        assert ids.tolist() == [[100 * row + place for place in range(lengths[row])] for row in own.tolist()]
+    assert sorted(torch.cat(rows).tolist()) == list(range(len(lengths)))
+    last, *found = (some[:, -1].repeat(3, 1).movedim(1, dim) for some in (tokens, *batches))
+    assert torch.equal(in_order(rows, found, dim), last)

@@ -1,6 +1,6 @@
 """Room for a stage's tensors."""
 
-import dataclasses
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -9,16 +9,6 @@ import transformers
 
 from form_invariance.errors import UserError
 from form_invariance.model import loading, memory
-
-
-@pytest.fixture
-def free(monkeypatch):
-    """A graphics card with so much free memory as the test says."""
-    state = {"free": 0}
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (state["free"], 2**40))
-    memory._gpu_bytes.cache_clear()
-    yield state
-    memory._gpu_bytes.cache_clear()
 
 
 def test_a_gpu_that_is_too_small(tiny_folder, monkeypatch):
@@ -49,19 +39,14 @@ def test_weights_of_their_stored_precision_are_pages_of_their_file(family_folder
     assert not is_mapped(loading.load(folder, dtype=torch.bfloat16).embedding)
 
 
-@pytest.mark.parametrize(("neurons", "rows"), [(258, 2048), (600, 1024), (1536, 512), (2**21, 512)])
-def test_wide_layers_are_replayed_in_fewer_rows_on_a_cpu(tiny, neurons, rows):
-    config = dataclasses.replace(tiny[0].config, d_mlp=neurons)
-    assert memory.rows_at_once(dataclasses.replace(tiny[0], config=config)) == rows
-
-
-def test_a_gpu_takes_a_power_of_two_of_its_free_memory_once(free):
+def test_a_gpu_takes_a_power_of_two_of_its_free_memory_once(monkeypatch):
     """A little more or less free memory changes nothing."""
-    card = torch.device("cuda:0")
-    for amount in (70, 90, 110):
+    card, free = torch.device("cuda:0"), [2**30, 110 * 2**30, 90 * 2**30, 70 * 2**30]
+    monkeypatch.setattr(memory, "_gpu_bytes", lru_cache(memory._gpu_bytes.__wrapped__))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free.pop(), 2**40))
+    for _ in range(3):
         memory._gpu_bytes.cache_clear()
-        free["free"] = amount * 2**30
         assert memory.working_bytes(card, 1) == 8 * 2**30
-    free["free"] = 2**30
     assert memory.working_bytes(card, 1) == 8 * 2**30
     assert memory.working_bytes(card, 2**40) == 2**40
+    assert free == [2**30]

@@ -11,42 +11,38 @@ from form_invariance.model.near_readout import Readouts, log_probabilities_near,
 VOCABULARY, WIDTH, PROMPTS, RUNS = 20_000, 48, 3, 40
 
 
-def head(rows, dtype=torch.float32):
-    """A model that is a head alone: no final norm, no soft cap."""
-    config = SimpleNamespace(logit_softcap=None, norm_epsilon=1e-5)
-    return SimpleNamespace(unembedding=rows, final_norm=None, config=config, device=rows.device, dtype=dtype)
-
-
-def exact(rows, x, tokens):
-    z = x.double() @ rows.double().T  # (B, N, V)
-    return z.log_softmax(-1).gather(-1, tokens[:, None].expand(-1, x.shape[1], -1))
+def head(rows, softcap=None):
+    """A model that is a head alone, without a final norm."""
+    config = SimpleNamespace(logit_softcap=softcap, norm_epsilon=1e-5)
+    return SimpleNamespace(unembedding=rows, final_norm=None, config=config, device=rows.device, dtype=rows.dtype)
 
 
 def compared(rows, ordinary, x):
     """Largest difference from the exact log-probabilities, and the readouts' counts."""
     model, readouts = head(rows), Readouts()
     tokens = torch.stack([torch.randint(len(rows), (len(x),)), (ordinary @ rows.T).argmax(-1)], dim=1)
-    near = near_readout(model, ordinary, readouts)
-    found = log_probabilities_near(model, x, tokens, near)
-    return (found - exact(rows, x, tokens)).abs().amax(-1), readouts
+    found = log_probabilities_near(model, x, tokens, near_readout(model, ordinary, readouts))
+    exact = (x.double() @ rows.double().T).log_softmax(-1)  # (B, N, V)
+    return (found - exact.gather(-1, tokens[:, None].expand(-1, x.shape[1], -1))).abs().max(), readouts
 
 
-def cloud(scale=0.3, peaked=3.0, seed=0):
-    torch.manual_seed(seed)
-    rows = torch.randn(VOCABULARY, WIDTH) * scale
-    ordinary = torch.randn(PROMPTS, WIDTH) * peaked
-    return rows, ordinary
+def cloud(scale=0.3, peaked=3.0):
+    torch.manual_seed(0)
+    return torch.randn(VOCABULARY, WIDTH) * scale, torch.randn(PROMPTS, WIDTH) * peaked
+
+
+def moved(ordinary, size):
+    return ordinary[:, None] + size * torch.randn(PROMPTS, RUNS, WIDTH)
 
 
 @pytest.mark.parametrize("size", [0.0, 0.01, 0.1, 0.5, 2.0, 30.0])
 @pytest.mark.parametrize("peaked", [0.3, 3.0, 20.0])
 def test_changes_of_any_size(size, peaked):
     rows, ordinary = cloud(peaked=peaked)
-    x = ordinary[:, None] + size * torch.randn(PROMPTS, RUNS, WIDTH)
-    errors, readouts = compared(rows, ordinary, x)
+    x = moved(ordinary, size)
+    error, readouts = compared(rows, ordinary, x)
     # float32 rounds logits of this size by as much.
-    rounding = 2e-6 + 4e-7 * float((x @ rows.T).abs().max())
-    assert errors.max() <= rounding
+    assert error <= 2e-6 + 4e-7 * float((x @ rows.T).abs().max())
     assert readouts.runs == PROMPTS * RUNS
     if size <= 0.01 and peaked >= 3:
         assert readouts.in_full == 0
@@ -57,29 +53,24 @@ def test_changes_of_any_size(size, peaked):
 def test_small_changes_are_not_read_out_in_full_though_the_tail_matters():
     """A flat distribution: the tail has most of the mass, and its mean alone would be wrong."""
     rows, ordinary = cloud(scale=0.5, peaked=0.1)
-    x = ordinary[:, None] + 8e-4 * torch.randn(PROMPTS, RUNS, WIDTH)
-    errors, readouts = compared(rows, ordinary, x)
-    assert errors.max() < 2e-6
+    error, readouts = compared(rows, ordinary, moved(ordinary, 8e-4))
+    assert error < 2e-6
     assert readouts.in_full == 0
-    near = near_readout(head(rows), ordinary, Readouts())
-    assert near.rest.min() > 0.5
+    assert near_readout(head(rows), ordinary, Readouts()).rest.min() > 0.5
 
 
 def test_a_token_that_is_far_away_in_the_tail_is_not_missed():
     """Two opposite rows of small probability: their mean is nothing, and a run along them makes one probable."""
     rows, ordinary = cloud()
-    far = torch.zeros(WIDTH)
-    far[0] = 40.0
-    ordinary[:, 0] = 0.0
-    rows[7], rows[8] = far, -far
+    rows[7:9] = 0.0
+    rows[7:9, 0] = torch.tensor([40.0, -40.0])
     # Their logits are those of improbable tokens.
-    ordinary[:, 1] = 1.0
+    ordinary[:, :2] = torch.tensor([0.0, 1.0])
     rows[7:9, 1] = -30.0
     for size in (0.05, 0.3, 0.6, 1.0):
         x = ordinary[:, None].repeat(1, RUNS, 1)
         x[:, :, 0] = size * torch.linspace(-1, 1, RUNS)
-        errors, _ = compared(rows, ordinary, x)
-        assert errors.max() < 2e-5, size
+        assert compared(rows, ordinary, x)[0] < 2e-5, size
 
 
 def test_the_drawn_part_is_needed_and_its_error_is_told(monkeypatch):
@@ -87,24 +78,17 @@ def test_the_drawn_part_is_needed_and_its_error_is_told(monkeypatch):
     monkeypatch.setattr(module, "_DRAWN", 2_000)
     monkeypatch.setattr(module, "_SUMMED", 200)
     rows, ordinary = cloud(scale=0.5, peaked=1.0)
-    x = ordinary[:, None] + 0.1 * torch.randn(PROMPTS, RUNS, WIDTH)
-    errors, readouts = compared(rows, ordinary, x)
-    assert errors.max() < 5e-6
+    error, readouts = compared(rows, ordinary, moved(ordinary, 0.1))
+    assert error < 5e-6
     assert readouts.in_full > 0.9 * readouts.runs
 
 
 def test_one_run_of_every_prompt_is_checked(monkeypatch):
     rows, ordinary = cloud()
-    x = ordinary[:, None] + 0.02 * torch.randn(PROMPTS, RUNS, WIDTH)
-    _, readouts = compared(rows, ordinary, x)
-    assert 0 < readouts.largest_difference < 1e-5
+    x = moved(ordinary, 0.02)
+    assert 0 < compared(rows, ordinary, x)[1].largest_difference < 1e-5
     right = module._factors
-
-    def wrong(*given):
-        for factor, sure in right(*given):
-            yield factor * 1.001, sure
-
-    monkeypatch.setattr(module, "_factors", wrong)
+    monkeypatch.setattr(module, "_factors", lambda *given: ((1.001 * one, sure) for one, sure in right(*given)))
     with pytest.raises(RuntimeError, match=r"differs from the full one by 1\.0e-03"):
         compared(rows, ordinary, x)
 
@@ -113,21 +97,13 @@ def test_what_is_always_read_out_in_full():
     rows, ordinary = cloud()
     assert near_readout(head(rows), ordinary, Readouts(full=True)) is None
     assert near_readout(head(rows[:1000]), ordinary, Readouts()) is None
-    capped = head(rows)
-    capped.config.logit_softcap = 30.0
-    assert near_readout(capped, ordinary, Readouts()) is None
+    assert near_readout(head(rows, softcap=30.0), ordinary, Readouts()) is None
 
 
-def test_prompts_do_not_depend_on_each_other_and_runs_repeat():
+def test_prompts_do_not_depend_on_each_other():
     rows, ordinary = cloud()
-    x = ordinary[:, None] + 0.05 * torch.randn(PROMPTS, RUNS, WIDTH)
-    tokens = torch.randint(len(rows), (PROMPTS, 2))
-    model = head(rows)
-    near = near_readout(model, ordinary, Readouts())
-    together = log_probabilities_near(model, x, tokens, near)
-    again = log_probabilities_near(model, x, tokens, near_readout(model, ordinary, Readouts()))
-    assert torch.equal(together, again)
-    for prompt in range(PROMPTS):
-        one = slice(prompt, prompt + 1)
+    model, x, tokens = head(rows), moved(ordinary, 0.05), torch.randint(len(rows), (PROMPTS, 2))
+    together = log_probabilities_near(model, x, tokens, near_readout(model, ordinary, Readouts()))
+    for one in (slice(prompt, prompt + 1) for prompt in range(PROMPTS)):
         alone = log_probabilities_near(model, x[one], tokens[one], near_readout(model, ordinary[one], Readouts()))
         torch.testing.assert_close(alone, together[one], atol=1e-6, rtol=1e-6)

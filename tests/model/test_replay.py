@@ -39,8 +39,7 @@ def test_every_start_gives_the_ordinary_logits(family_folders, family, length):
         torch.testing.assert_close(got, full[:, None].expand(-1, 4, -1), atol=2e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("first", [0, 2])
+@pytest.mark.parametrize(("family", "first"), [*((family, 2) for family in FAMILIES), ("llama", 0)])
 def test_worked_examples_that_prompts_share_run_once_in_pieces_of_prompts(
     family_folders, family, first, monkeypatch
 ):
@@ -49,24 +48,23 @@ def test_worked_examples_that_prompts_share_run_once_in_pieces_of_prompts(
     assert prefixes.shared_beginning(tokens) == 0
     tokens[:, :8] = tokens[0, :8].clone()
     assert prefixes.shared_beginning(tokens) == 8
-    seen = []
-
-    def run_layers(model, x, *arguments, **options):
-        seen.append(tuple(x.shape[:2]))
-        return decoder.run_layers(model, x, *arguments, **options)
-
     with monkeypatch.context() as patch:
         patch.setattr(replay_module, "shared_beginning", lambda tokens: 0)
         whole = build_cache(model, tokens, first)
+    seen = set()
+
+    def run_layers(model, x, *arguments, **options):
+        seen.add(tuple(x.shape[:2]))
+        return decoder.run_layers(model, x, *arguments, **options)
+
     monkeypatch.setattr(replay_module, "run_layers", run_layers)
     monkeypatch.setattr(replay_module, "_PASS_BYTES", 4 * model.config.d_mlp * 4 * 2)
     found = build_cache(model, tokens, first)
-    assert set(seen) == {(2, 4), (1, 4)}
+    assert seen == {(2, 4), (1, 4)}
     assert found.position == whole.position == 11
-    for one, other in zip((*found.keys, *found.values), (*whole.keys, *whole.values), strict=True):
-        assert oracles.rounding(one, other) < 2e-6
-    assert oracles.rounding(found.residual.transpose(0, 1), whole.residual.transpose(0, 1)) < 2e-6
-    assert oracles.rounding(found.neurons.transpose(0, 1), whole.neurons.transpose(0, 1)) < 2e-6
+    for name in ("keys", "values", "residual", "neurons"):
+        for one, other in zip(getattr(found, name), getattr(whole, name), strict=True):
+            assert oracles.rounding(one, other) < 2e-6, name
 
 
 def test_hooks_equal_the_ordinary_pass_with_hooks(tiny):
@@ -123,40 +121,29 @@ def test_runs_and_prompts_do_not_see_each_other(tiny):
     torch.testing.assert_close(alone[0], base[1], atol=1e-5, rtol=1e-5)
 
 
-def test_log_probabilities_in_pieces_equal_log_softmax(tiny, monkeypatch):
-    model, _ = tiny
-    x = torch.randn(3, 5, model.config.d_model)
-    tokens = torch.tensor([[1, 2], [3, 3], [7, 0]])
-    expected = decoder.logits(model, x).log_softmax(-1)
-    expected = torch.stack([expected[row][:, tokens[row]] for row in range(3)])
-    torch.testing.assert_close(log_probabilities(model, x, tokens), expected, atol=1e-5, rtol=1e-5)
-    sizes = []
+@pytest.mark.parametrize("scale", [1, 1e4])
+@pytest.mark.parametrize("logits", [1, 16, 10**6])
+def test_log_probabilities_in_pieces_equal_log_softmax(tiny, monkeypatch, logits, scale):
+    """Also where the sum of exp would overflow."""
+    pieces = []
 
     def unembed(model, normed, rows):
-        sizes.append((len(normed), len(rows)))
+        pieces.append(len(normed) * len(rows))
         return decoder.unembed(model, normed, rows)
 
-    monkeypatch.setattr("form_invariance.model.replay.unembed", unembed)
-    for logits, runs in ((1, {1}), (16, {4, 3}), (10**6, {15})):
-        sizes.clear()
-        monkeypatch.setattr("form_invariance.model.replay._READOUT_BYTES", 4 * logits)
-        torch.testing.assert_close(log_probabilities(model, x, tokens), expected, atol=1e-5, rtol=1e-5)
-        pieces = sizes[:-1]  # the last call reads the answers
-        assert {rows for rows, _ in pieces} == runs
-        assert sum(rows * columns for rows, columns in pieces) == 15 * model.config.vocabulary
-        assert all(rows * columns <= logits for rows, columns in pieces)
-
-
-@pytest.mark.parametrize("logits", [16, 10**6])
-def test_large_logits_do_not_overflow(tiny, monkeypatch, logits):
-    monkeypatch.setattr("form_invariance.model.replay._READOUT_BYTES", 4 * logits)
-    model, _ = tiny
-    scaled = replace(model, unembedding=1e4 * model.unembedding)
-    x, tokens = torch.randn(2, 3, model.config.d_model), torch.tensor([[1, 2], [3, 4]])
-    expected = decoder.logits(scaled, x).double().log_softmax(-1)
-    expected = torch.stack([expected[row][:, tokens[row]] for row in range(2)]).float()
-    assert expected.min() < -1000
-    torch.testing.assert_close(log_probabilities(scaled, x, tokens), expected, atol=1e-2, rtol=1e-5)
+    monkeypatch.setattr(replay_module, "unembed", unembed)
+    monkeypatch.setattr(replay_module, "_READOUT_BYTES", 4 * logits)
+    model = replace(tiny[0], unembedding=scale * tiny[0].unembedding)
+    x, tokens = torch.randn(3, 5, model.config.d_model), torch.tensor([[1, 2], [3, 3], [7, 0]])
+    found = log_probabilities(model, x, tokens)
+    expected = decoder.logits(model, x).double().log_softmax(-1)
+    expected = expected.gather(-1, tokens[:, None].expand(-1, 5, -1)).float()
+    assert (expected.min() < -1000) == (scale > 1)
+    torch.testing.assert_close(found, expected, atol=1e-5 if scale == 1 else 1e-2, rtol=1e-5)
+    pieces.pop()  # the answers'
+    assert max(pieces) <= logits
+    # Large logits are read a second time.
+    assert sum(pieces) == 15 * model.config.vocabulary * (1 + (scale > 1 and logits < 10**6))
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -9,7 +9,10 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 from configurations import SCHEMA, SHIPPED
+from hostile_values import refusal
+from hugging_face import INDEX, SHARDS, write_shards
 from huggingface_hub import constants
+from safetensors.torch import load_file
 
 from form_invariance.errors import UserError
 from form_invariance.model.files import PACKAGED, resolve
@@ -35,12 +38,6 @@ def away(tmp_path, monkeypatch):
     return tmp_path
 
 
-def refusal(source, revision=None):
-    with pytest.raises(UserError) as caught:
-        resolve(source, revision)
-    return str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("source", "said"),
     [
@@ -53,35 +50,14 @@ def refusal(source, revision=None):
 )
 def test_a_wrong_source_is_told_before_any_job(source, said):
     """By the check of the configuration as by a command."""
-    text = refusal(source)
+    _, text = refusal(resolve, source)
     assert said in text
-    assert "\n" not in text
-    config = {**SHIPPED, "models": {"mine": {"source": source}}}
-    with pytest.raises(UserError) as caught:
-        config_check.check(config, SCHEMA)
-    assert str(caught.value) == f"config key models.mine.source: {text}"
-
-
-def snapshot(repository, names, listed=None, hub_id="owner--name"):
-    """The hub's cache with some files of a repository, and its list of all files if that is known."""
-    model = Path(constants.HF_HUB_CACHE) / f"models--{hub_id}"
-    folder = model / "snapshots" / COMMIT
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(repository / name, folder / name)
-    (model / "refs").mkdir()
-    (model / "refs/main").write_text(COMMIT)
-    if listed is not None:
-        from huggingface_hub._tree_cache import TreeCacheEntry, write_tree_cache
-
-        entry = TreeCacheEntry(size=1, blob_id="0" * 40, lfs_sha256=None, lfs_size=None, xet_hash=None)
-        write_tree_cache(str(model), COMMIT, dict.fromkeys(listed, entry))
-    return folder
+    _, checked = refusal(config_check.check, {**SHIPPED, "models": {"mine": {"source": source}}}, SCHEMA)
+    assert checked == f"config key models.mine.source: {text}"
 
 
 DESCRIPTION = ["config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.4.0.0.json"]
 OTHER_FILES = ["consolidated.safetensors", "original/model.safetensors", "checkpoint-5/config.json", "onnx/x.json"]
-SHARDS = ["model-1-of-2.safetensors", "model-2-of-2.safetensors"]
 
 
 @pytest.fixture
@@ -90,61 +66,63 @@ def repository(tmp_path):
     folder = Path(shutil.copytree(PACKAGED / "embedded-shared", tmp_path / "repository"))
     shutil.copy(folder / DESCRIPTION[1], folder / DESCRIPTION[3])
     (folder / DESCRIPTION[2]).write_text(json.dumps({"fast_tokenizer_files": ["tokenizer.4.0.0.json"]}))
-    places = {str(number): shard for number, shard in enumerate(SHARDS)}
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
-    for shard in SHARDS:
-        shutil.copy(folder / "model.safetensors", folder / shard)
+    write_shards(load_file(folder / "model.safetensors"), folder)
     return folder
 
 
-@pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("whole", [True, False])
-def test_other_files_of_a_model_do_not_make_its_snapshot_incomplete(repository, known, whole):
-    """Neither subfolders nor other weights are asked for, whether the list of the files is known or not."""
-    names = [*DESCRIPTION, *(["model.safetensors"] if whole else ["model.safetensors.index.json", *SHARDS])]
-    folder = snapshot(repository, names, [*names, *OTHER_FILES, *SHARDS] if known else None)
+def snapshot(repository, names):
+    """The hub's cache with some files of a repository."""
+    model = Path(constants.HF_HUB_CACHE) / "models--owner--name"
+    folder = model / "snapshots" / COMMIT
+    folder.mkdir(parents=True)
+    for name in names:
+        shutil.copy(repository / name, folder / name)
+    (model / "refs").mkdir()
+    (model / "refs/main").write_text(COMMIT)
+    return folder
+
+
+@pytest.mark.parametrize("weights", [["model.safetensors"], [INDEX, *SHARDS]])
+def test_only_files_that_are_read_are_missed_in_a_snapshot(repository, weights):
+    folder = snapshot(repository, [*DESCRIPTION, *weights])
     assert resolve("owner/name") == folder
-    assert {path.name for path in files_read(folder)} == set(names)
+    assert {path.name for path in files_read(folder)} == {*DESCRIPTION, *weights}
 
 
-@pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize(
     ("names", "missing"),
     [
         (["config.json"], "tokenizer.json"),
         (DESCRIPTION, "model.safetensors"),
-        ([*DESCRIPTION, "model.safetensors.index.json"], SHARDS[0]),
-        ([*DESCRIPTION, "model.safetensors.index.json", SHARDS[0]], SHARDS[1]),
+        ([*DESCRIPTION, INDEX], SHARDS[0]),
+        ([*DESCRIPTION, INDEX, SHARDS[0]], SHARDS[1]),
     ],
 )
-def test_a_part_of_a_model_without_a_network(repository, names, missing, known):
-    listed = [*DESCRIPTION, *(["model.safetensors"] if missing == "model.safetensors" else names[3:]), *SHARDS]
-    snapshot(repository, names, listed if known else None)
-    text = refusal("owner/name")
+def test_a_part_of_a_model_without_a_network(repository, names, missing):
+    snapshot(repository, names)
     expected = rf"model 'owner/name': {missing} is not in the hub's cache and cannot be downloaded \(\w+\); "
+    _, text = refusal(resolve, "owner/name")
     assert re.match(expected, text), text
     assert "pickled" not in text
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_download_takes_what_is_read(repository, tmp_path, monkeypatch, whole):
+@pytest.mark.parametrize("weights", [["model.safetensors"], SHARDS])
+def test_a_download_takes_what_is_read(repository, tmp_path, monkeypatch, weights):
     from huggingface_hub.utils import filter_repo_objects
 
-    weights = ["model.safetensors"] if whole else SHARDS
-    names = [*DESCRIPTION, "model.safetensors.index.json", *OTHER_FILES, *SHARDS, *weights]
-    taken = []
+    names, taken = {*DESCRIPTION, INDEX, *OTHER_FILES, *SHARDS, *weights}, []
+    (tmp_path / COMMIT).mkdir()
 
     def download(hub_id, *, revision, allow_patterns):
         assert (hub_id, revision) == ("owner/name", COMMIT if taken else "v1")
-        for name in filter_repo_objects(dict.fromkeys(names), allow_patterns=allow_patterns):
+        for name in filter_repo_objects(names, allow_patterns=allow_patterns):
             taken.append(name)
-            (tmp_path / COMMIT).mkdir(exist_ok=True)
             shutil.copy(repository / name, tmp_path / COMMIT)
         return str(tmp_path / COMMIT)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     assert resolve("owner/name", "v1") == tmp_path / COMMIT
-    assert sorted(taken) == sorted([*DESCRIPTION, "model.safetensors.index.json", *weights])
+    assert sorted(taken) == sorted([*DESCRIPTION, INDEX, *weights])
 
 
 def test_pickled_weights_of_the_hub_are_called_pickled(repository, tmp_path, monkeypatch):
@@ -159,4 +137,4 @@ def test_pickled_weights_of_the_hub_are_called_pickled(repository, tmp_path, mon
 @pytest.mark.parametrize("source", ["./models/llama-1b/", "embedded:embedded-shared", "models/model.gguf"])
 def test_a_revision_of_what_has_none(source):
     assert resolve(source).exists()
-    assert refusal(source, "main").startswith(f"revision: 'main' is given with {source!r}, ")
+    assert refusal(resolve, source, "main")[1].startswith(f"revision: 'main' is given with {source!r}, ")

@@ -33,27 +33,25 @@ def test_every_table_is_whole():
 @pytest.mark.skipif(not PAPER.exists(), reason="the paper's source is not here")
 @pytest.mark.parametrize("table", ROWS)
 def test_every_figure_is_the_papers(table):
-    text = PAPER.read_text()
-    label = text.index(f"\\label{{{table}}}")
-    body = (
-        text[text.rindex("\\begin{tabular}", 0, label) : label].split("\\midrule", 1)[1].split("\\bottomrule")[0]
-    )
-    printed = []
+    before = PAPER.read_text().partition(f"\\label{{{table}}}")[0]
+    body = before.rpartition("\\begin{tabular}")[2].partition("\\midrule")[2].partition("\\bottomrule")[0]
+    printed, number = [], re.compile(r"(L|\\ge|<)? ?[\d.]")
     for line in body.split("\\\\"):
         cells = [re.sub(r"\\[a-z]+\{|\}|\\midrule|\$|\\[!%]", "", cell).strip() for cell in line.split("&")]
-        names = [cell.lower() for cell in cells if not re.match(r"(L|\\ge|<)? ?[\d.]", cell)]
-        values = [re.sub(r"\\ge|[L<, ]", "", cell) for cell in cells if re.match(r"(L|\\ge|<)? ?[\d.]", cell)]
+        names = [cell.lower() for cell in cells if not number.match(cell)]
+        values = [re.sub(r"\\ge|[L<, ]", "", cell) for cell in cells if number.match(cell)]
         printed += [(*names, place, float(value)) for place, value in enumerate(values) if names]
     paper_format = {"symbolic": "arithmetic", "code": "code", "word": "word"}
     numbers = read_numbers().query("table == @table")
     place_of: Counter = Counter()
     ours = []
     for row in numbers.itertuples():
-        by_family = table.startswith("tab:dist")
-        names = [row.family] if by_family else [row.model.lower(), paper_format.get(row.format, ""), row.operator]
+        names = (row.model.lower(), paper_format.get(row.format, ""), row.operator)
         if table == "tab:heuristic_summary":
-            names = [row.operator]
-        names = [name for name in names if name]
-        ours.append((*names, place_of[tuple(names)], row.value))
-        place_of[tuple(names)] += 1
+            names = (row.operator,)
+        if table.startswith("tab:dist"):
+            names = (row.family,)
+        names = tuple(filter(None, names))
+        ours.append((*names, place_of[names], row.value))
+        place_of[names] += 1
     assert sorted(ours) == sorted(printed)

@@ -1,10 +1,12 @@
 """Tokenizers that lie: each is read as Hugging Face reads it, or refused in one sentence before a model runs."""
 
 import json
+import re
 import shutil
 
 import pytest
 from configurations import SCHEMA, SMALL, with_value
+from hostile_values import refusal
 from transformers import AutoTokenizer
 
 from form_invariance.cli import main
@@ -20,15 +22,9 @@ HONEST = json.loads((PACKAGED / "embedded-shared/tokenizer.json").read_text())
 OPTIONS = json.loads((PACKAGED / "embedded-shared/tokenizer_config.json").read_text())
 VOCABULARY = HONEST["model"]["vocab"]
 SIZE = json.loads((PACKAGED / "embedded-shared/config.json").read_text())["vocab_size"]
-LIMITS = OperandRange(6, 12, 3, 40)
 PROMPTS = ["12+7=", "a = 7\nb = 8\nprint(a + b)  # ", "How many apples does Jack have now? Answer: "]
 BOS, EOS, RESERVED = "<|begin_of_text|>", "<|end_of_text|>", "Ġtotal"
 CONFIG = "tokenizer_config.json"
-
-
-@pytest.fixture
-def folder(packaged_copy):
-    return packaged_copy
 
 
 def lying(*path, value):
@@ -38,6 +34,7 @@ def lying(*path, value):
 
 def write(folder, tokenizer):
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return folder
 
 
 def added(token, **flags):
@@ -47,8 +44,8 @@ def added(token, **flags):
     if token not in vocabulary:
         vocabulary[token] = vocabulary.pop("998")
     one = {**usual, **flags, "id": vocabulary[token], "content": token}
-    tokens = [*HONEST["added_tokens"], one]
-    return {**HONEST, "added_tokens": tokens, "model": {**HONEST["model"], "vocab": vocabulary}}
+    model = {**HONEST["model"], "vocab": vocabulary}
+    return {**HONEST, "added_tokens": [*HONEST["added_tokens"], one], "model": model}
 
 
 def around(before, after):
@@ -84,9 +81,9 @@ BELIEVED = {
 
 
 @pytest.mark.parametrize("name", BELIEVED)
-def test_read_as_hugging_face_reads_it(folder, name):
+def test_read_as_hugging_face_reads_it(packaged_copy, name):
     """Without an end that it may put after a text."""
-    write(folder, BELIEVED[name])
+    folder = write(packaged_copy, BELIEVED[name])
     theirs = AutoTokenizer.from_pretrained(folder)
     for text in PROMPTS:
         ids = theirs(text)["input_ids"]
@@ -94,10 +91,10 @@ def test_read_as_hugging_face_reads_it(folder, name):
     check(folder)
 
 
-def test_merges_are_not_left_to_chance(folder):
-    expected = ours(folder, PROMPTS[1])
-    write(folder, lying("model", "dropout", value=0.9))
-    assert all(ours(folder, PROMPTS[1]) == expected for _ in range(20))
+def test_merges_are_not_left_to_chance(packaged_copy):
+    expected = ours(packaged_copy, PROMPTS[1])
+    write(packaged_copy, lying("model", "dropout", value=0.9))
+    assert all(ours(packaged_copy, PROMPTS[1]) == expected for _ in range(20))
 
 
 @pytest.mark.parametrize(
@@ -109,15 +106,15 @@ def test_merges_are_not_left_to_chance(folder):
         {"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": True},
     ],
 )
-def test_files_next_to_tokenizer_json_are_read(folder, options):
+def test_files_next_to_tokenizer_json_are_read(packaged_copy, options):
     """As AutoTokenizer reads it, from a folder and in memory."""
-    (folder / CONFIG).write_text(json.dumps({**OPTIONS, "add_bos_token": True, **(options or {})}))
+    (packaged_copy / CONFIG).write_text(json.dumps({**OPTIONS, "add_bos_token": True, **(options or {})}))
     if options is None:
-        (folder / CONFIG).unlink()
-    theirs = AutoTokenizer.from_pretrained(folder)
+        (packaged_copy / CONFIG).unlink()
+    theirs = AutoTokenizer.from_pretrained(packaged_copy)
     in_memory = tokenizers.of_object(theirs, SIZE)
     for text in (f"{RESERVED}12", f"1+{RESERVED} ", "12+7=", " a = 7"):
-        assert ours(folder, text) == in_memory.encode_batch([text])[0].tolist() == theirs(text)["input_ids"]
+        assert ours(packaged_copy, text) == in_memory.encode_batch([text])[0].tolist() == theirs(text)["input_ids"]
 
 
 def test_the_package_reads_its_own_tokenizers_as_transformers_does(tmp_path):
@@ -129,10 +126,10 @@ def test_the_package_reads_its_own_tokenizers_as_transformers_does(tmp_path):
         assert (plain.bos, plain.vocabulary) == (found.bos, found.vocabulary)
 
 
-def test_the_kept_tokenizer_is_the_same(folder):
+def test_the_kept_tokenizer_is_the_same(packaged_copy):
     """With a setting that tokenizer.json cannot hold."""
+    folder, record = packaged_copy, packaged_copy.parent / "model_files.parquet"
     (folder / CONFIG).write_text(json.dumps({**OPTIONS, "pad_token": RESERVED, "split_special_tokens": True}))
-    record = folder.parent / "model_files.parquet"
     assert main(["model-files", f"--model={folder}", "--output", str(record)]) == 0
     kept, read = tokenizers.load_kept(folder, record), tokenizers.load_tokenizer(folder)
     for text in (*PROMPTS, f"{RESERVED}12"):
@@ -162,12 +159,10 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("tokenizer", "sentence"), REFUSED, ids=[sentence[:30] for _, sentence in REFUSED])
-def test_refused_before_a_job_starts(folder, tokenizer, sentence):
-    write(folder, tokenizer)
-    with pytest.raises(UserError, match=sentence) as caught:
-        check(folder)
-    said, path = str(caught.value), folder / "tokenizer.json"
-    assert "\n" not in said
+def test_refused_before_a_job_starts(packaged_copy, tokenizer, sentence):
+    _, said = refusal(check, write(packaged_copy, tokenizer))
+    assert re.search(sentence, said), said
+    path = packaged_copy / "tokenizer.json"
     keys = f"models.m.source: {path}", f"operands with the tokenizer of m: {path}", "formats."
     assert said.startswith(tuple(f"config key {key}" for key in keys))
 
@@ -179,11 +174,10 @@ IN_SOME_PAIRS = {
 
 
 @pytest.mark.parametrize("token", IN_SOME_PAIRS)
-def test_what_only_some_pairs_show_is_refused_before_the_model_runs(folder, token):
+def test_what_only_some_pairs_show_is_refused_before_the_model_runs(packaged_copy, token):
     """Each operand alone, and each answer after one prompt, is as it should be."""
-    write(folder, added(token))
-    check(folder)
-    arguments = (tokenizers.load_tokenizer(folder), "{a}+{b}=", "addition", Arithmetic("a + b", LIMITS), None, 0)
+    check(write(packaged_copy, added(token)))
+    tokenizer, task = tokenizers.load_tokenizer(packaged_copy), Arithmetic("a + b", OperandRange(6, 12, 3, 40))
     sentence = rf"^template of addition: [^\n]*tokenizer\.json {IN_SOME_PAIRS[token]}[^\n]*$"
     with pytest.raises(UserError, match=sentence):
-        take_census(None, *arguments)
+        take_census(None, tokenizer, "{a}+{b}=", "addition", task, None, 0)

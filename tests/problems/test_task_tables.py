@@ -57,11 +57,10 @@ def test_a_table_that_has_changed_since_the_run_began_is_refused(tmp_path):
     ],
 )
 def test_a_table_that_breaks_a_rule_is_refused(tmp_path, text, said):
-    with pytest.raises(UserError) as caught:
-        read_task_table(written(tmp_path, text), "answer")
-    assert said in str(caught.value)
-    assert "task.csv" in str(caught.value)
-    assert "\n" not in str(caught.value)
+    path = written(tmp_path, text)
+    _, found = refusal(read_task_table, path, "answer")
+    assert said in found
+    assert str(path) in found
 
 
 @pytest.mark.parametrize(
@@ -89,9 +88,7 @@ def test_any_text_is_a_table_or_one_sentence(tmp_path_factory, text):
     """Where it is a table, it has what Python's csv reads."""
     path = written(tmp_path_factory.mktemp("csv"), "a,b\n" + text)
     table, said = refusal(read_task_table, path, "b")
-    if said:
-        return
-    rows = [row for row in csv.reader(io.StringIO(text, newline="")) if "".join(row).strip()]
-    assert [
-        [json.loads(one)["a"], target] for one, target in zip(table["fields"], table["target"], strict=True)
-    ] == rows
+    if not said:
+        words = [json.loads(one)["a"] for one in table["fields"]]
+        rows = [row for row in csv.reader(io.StringIO(text, newline="")) if "".join(row).strip()]
+        assert [*map(list, zip(words, table["target"], strict=True))] == rows

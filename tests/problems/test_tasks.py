@@ -40,25 +40,19 @@ def tokenizer():
 
 
 @pytest.mark.parametrize(
-    ("prompts", "text"),
+    ("prompts", "answer", "text"),
     [
-        (["one mouse, two", "two"], " mice"),  # after a word
-        (["Answer:", "one:"], " mice"),  # after a mark that ends one
-        (['one: "', '"'], "mice"),  # after a quotation mark
-        (["one=", "="], "mice"),
-        (["one ->", "#"], " mice"),  # after any other sign
+        (["one mouse, two", "two"], "mice", " mice"),  # after a word
+        (["Answer:", "one:"], "mice", " mice"),  # after a mark that ends one
+        (['one: "', '"'], "mice", "mice"),  # after a quotation mark
+        (["one=", "="], "mice", "mice"),
+        (["one ->", "#"], "mice", " mice"),  # after any other sign
+        (["one mouse, two"], "mouses", " mouse"),  # the first of several tokens
     ],
 )
-def test_the_answer_follows_directly_or_after_a_space(tokenizer, prompts, text):
-    found = first_tokens(tokenizer, prompts, ["mice"] * len(prompts), "x")
+def test_the_answer_follows_directly_or_after_a_space(tokenizer, prompts, answer, text):
+    found = first_tokens(tokenizer, prompts, [answer] * len(prompts), "x")
     assert [tokenizer.text(token) for token in found] == [text] * len(prompts)
-
-
-def test_the_target_is_the_first_of_several_tokens(tokenizer):
-    (found,) = first_tokens(tokenizer, ["one mouse, two"], ["mouses"], "x")
-    ids = tokenizer.encode("one mouse, two mouses")
-    assert len(ids) > len(tokenizer.encode("one mouse, two")) + 1
-    assert found == ids[len(tokenizer.encode("one mouse, two"))]
 
 
 def test_an_answer_that_no_token_begins_is_refused(tokenizer):
@@ -67,25 +61,19 @@ def test_an_answer_that_no_token_begins_is_refused(tokenizer):
         first_tokens(tokenizer, ["Answer: "], ["mice"], "x")
 
 
+def table_task(folder, text):
+    (folder / "task.csv").write_text(text)
+    return TableTask(folder / "task.csv", "answer")
+
+
 def test_a_table_is_asked_with_its_fields(tokenizer, tmp_path):
-    path = tmp_path / "task.csv"
-    path.write_text("word,answer\nmouse,mice\none,two\n")
-    task = TableTask(path, "answer")
-    problems = stated(task, pool(task))
-    prompts, wanted = targets(task, tokenizer, "one {word}, two", problems, "x")
+    task = table_task(tmp_path, "word,answer\nmouse,mice\none,two\n")
+    prompts, wanted = targets(task, tokenizer, "one {word}, two", stated(task, pool(task)), "x")
     assert prompts == ["one mouse, two", "one one, two"]
     assert [tokenizer.text(token) for token in wanted] == [" mice", " two"]
     for template in ("one {wrod}, two", "one, two", "{word} {answer}"):
-        with pytest.raises(
-            UserError, match=r"^x: template .* must have at least one of the table's fields, \{word\}"
-        ):
+        with pytest.raises(UserError, match=r"^x: template .* must have at least one of .* fields, \{word\}"):
             check_task(task, tokenizer, template, "x")
-
-
-def table_task(folder, text):
-    path = folder / "task.csv"
-    path.write_text(text)
-    return TableTask(path, "answer")
 
 
 SAME = "id,word,of,answer\n\n1,mouse,x,mice\n2,one,x,two\n3,mouse,x,mouse\n"
@@ -93,20 +81,20 @@ JOINED = "first,second,answer\nab,c,x\na,bc,y\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "template", "rows"),
+    ("text", "template", "rows", "apart"),
     [
-        (SAME, "one {word}, two", "rows 1 and 3"),
-        (SAME, "{of}: {{word}}, two", "rows 1 and 3"),
-        (JOINED, "{first}{second}", "'abc': rows 1 and 2"),
+        (SAME, "one {word}, two", "rows 1 and 3", "{id} {word}"),
+        (SAME, "{of}: {{word}}, two", "rows 1 and 3", "{id} {word}"),
+        (JOINED, "{first}{second}", "'abc': rows 1 and 2", "{first} {second}"),
     ],
 )
-def test_two_rows_with_one_prompt_are_refused(tmp_path, text, template, rows):
+def test_two_rows_with_one_prompt_are_refused(tmp_path, text, template, rows, apart):
     """Another column tells the rows apart, but not the prompts."""
     task = table_task(tmp_path, text)
     said = rf"^here: template .* gives two problems the same prompt, .*{rows} of {task.path}; add a field"
     with pytest.raises(UserError, match=said):
         check_wording(task, template, "here")
-    check_wording(task, "{id} {word}" if text == SAME else "{first} {second}", "here")
+    check_wording(task, apart, "here")
 
 
 def test_two_texts_with_the_same_tokens_are_refused(tokenizer, tmp_path):
@@ -120,23 +108,19 @@ def test_two_texts_with_the_same_tokens_are_refused(tokenizer, tmp_path):
         check_task(task, PromptTokenizer(own, None), "{word}, two", "here")
 
 
-BOS = "<|begin_of_text|>"
-
-
 def test_the_text_of_bos_is_refused_for_every_task(raw_tokenizer, tmp_path):
-    whole = PromptTokenizer(raw_tokenizer, raw_tokenizer.token_to_id(BOS))
+    bos = "<|begin_of_text|>"
+    whole = PromptTokenizer(raw_tokenizer, raw_tokenizer.token_to_id(bos))
     digits = PromptTokenizer(by_digit(raw_tokenizer), whole.bos)
-    limits, said = OperandRange(10, 20, 20, 40), f"^here: .*{re.escape(repr(BOS))} begins every prompt already"
-    cells = table_task(tmp_path, f"word,answer\nmouse,mice\n{BOS}one,two\n")
+    sums, said = OperandRange(10, 20, 20, 40), f"^here: .*{re.escape(repr(bos))} begins every prompt already"
     for task, tokenizer, template in (
-        (Arithmetic("a + b", limits), whole, BOS + "{a}+{b}="),
-        (Arithmetic("a + b", limits, 1), digits, BOS + "{a}+{b}="),
-        (cells, whole, "{word} ="),
+        (Arithmetic("a + b", sums), whole, bos + "{a}+{b}="),
+        (Arithmetic("a + b", sums, 1), digits, bos + "{a}+{b}="),
+        (table_task(tmp_path, f"word,answer\nmouse,mice\n{bos}one,two\n"), whole, "{word} ="),
     ):
         with pytest.raises(UserError, match=said):
             check_task(task, tokenizer, template, "here")
         with pytest.raises(UserError, match=said):
             targets(task, tokenizer, template, stated(task, pool(task)), "here")
-    check_task(Arithmetic("a + b", limits), whole, "{a}+{b}=", "here")
     with pytest.raises(UserError, match=said):
-        check_next_token(whole, [f" {BOS}12="], [12], "here")
+        check_next_token(whole, [f" {bos}12="], [12], "here")

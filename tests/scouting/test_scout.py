@@ -1,5 +1,7 @@
 """Scout: planted truths that it must find, and configurations that must run as they are."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,12 +51,11 @@ def test_the_wording_that_the_model_knows_is_chosen():
         "code": (KNOWN["code"], ">>> {a} + {b} == "),
         "word": ("Ann has {a} pens and gets {b} more. Now she has ",),
     }
-    limits = OperandRange(6, 99, 3, 99)
-    asked = [Question("addition", Arithmetic("a + b", limits), wordings)]
-    unknown = [Question("addition", asked[0].task, dict.fromkeys(wordings, ("sum of {a} and {b}: ",)))]
-    chosen, trials = search(run.model, run.tokenizer, {"unknown": unknown, "known": asked}, 0)
+    asked = Question("addition", Arithmetic("a + b", OperandRange(6, 99, 3, 99)), wordings)
+    unknown = replace(asked, wordings=dict.fromkeys(wordings, ("sum of {a} and {b}: ",)))
+    chosen, trials = search(run.model, run.tokenizer, {"unknown": [unknown], "known": [asked]}, 0)
     found = trials[trials["chosen"]]
-    assert chosen == asked
+    assert chosen == [asked]
     assert found["template"].tolist() == list(KNOWN.values())
     assert set(found["level"]) == {"known"}
     assert (found["right"] > 0.8).all()
@@ -64,52 +65,48 @@ def test_the_wording_that_the_model_knows_is_chosen():
 def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys):
     output = tmp_path / "mine.yaml"
     given = ["--template", *(f"{name}/sums={text}" for name, text in KNOWN.items())]
-    words = ["scout", *NEEDED, "--table", str(sums), *given, "--output"]
-    assert main([*words, str(output)]) == 0
-    config = checked(output)
-    assert list(config["formats"]) == ["code", "symbolic"]  # sentences and questions it does not know
+    words = ["scout", *NEEDED, "--table", str(sums), *given, "--output", str(output)]
+    assert main(words) == 0
+    config, said = checked(output), capsys.readouterr().out
+    # Sentences and questions it does not know.
     assert {name: one["templates"]["sums"] for name, one in config["formats"].items()} == KNOWN
-    assert config["operators"] == {"sums": {"table": str(sums)}}
-    assert config["train_prompts"] + config["eval_prompts"] < config["census_pairs"] == len(pd.read_csv(sums))
-    said = capsys.readouterr().out
-    assert f"snakemake --configfile {output}" in said
-    assert config["results"] == "results/mine"
-    assert "results/mine/report.html" in said
     for name in ("sentence", "question"):
         reason = f"Left out: format {name}: the best wording of sums in {name} has 0% right answers"
         assert reason in said
         assert f"# {reason}" in output.read_text()
-    assert main([*words, str(output)]) == 2
+    assert config["operators"] == {"sums": {"table": str(sums)}}
+    assert config["train_prompts"] + config["eval_prompts"] < config["census_pairs"] == len(pd.read_csv(sums))
+    assert config["results"] == "results/mine"
+    assert f"snakemake --configfile {output}" in said
+    assert main(words) == 2
     assert "--force" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_digits_are_operators(tmp_path, monkeypatch):
     monkeypatch.setattr(questions, "_DIGITS", (2,))
     output = tmp_path / "mine.yaml"
     words = ["scout", "--model", "embedded:embedded-digits", "--tflops", "0.05", "--minutes", "60"]
     assert main([*words, "--output", str(output)]) == 0
+    config, theirs = checked(output), config_check.load(ROOT / "config/digits.yaml")
     digits = {f"{name}_{place}" for name in ("addition", "subtraction") for place in ("tens", "units")}
-    config = checked(output)
-    theirs = config_check.load(ROOT / "config/digits.yaml")
     assert set(config["operators"]) == digits
     assert config["operands"] == theirs["operands"]
     for name, one in theirs["formats"].items():
-        assert config["formats"][name]["templates"]["addition_tens"] == one["templates"]["sum_tens"]
-        assert config["formats"][name]["templates"]["subtraction_units"] == one["templates"]["difference_units"]
+        for ours, own in (("addition_tens", "sum_tens"), ("subtraction_units", "difference_units")):
+            assert config["formats"][name]["templates"][ours] == one["templates"][own]
 
 
 def trials_of(shares, examples=0):
     """Trials of a few tokens more each, from shares of right answers by format, operator and place."""
-    return pd.DataFrame(
-        [
-            {"format": name, "operator": operator, "right": share, "tokens": 5 + place, "place": place}
-            | {"examples": examples, "misfit": ""}
-            for name, operators in shares.items()
-            for operator, own in operators.items()
-            for place, share in enumerate(own)
-        ]
-    )
+    rows = [
+        (name, operator, share, 5 + place, place)
+        for name, operators in shares.items()
+        for operator, own in operators.items()
+        for place, share in enumerate(own)
+    ]
+    table = pd.DataFrame(rows, columns=["format", "operator", "right", "tokens", "place"])
+    return table.assign(examples=examples, misfit="")
 
 
 @pytest.mark.parametrize("operator", ["addition", "multiplication"])
@@ -163,19 +160,17 @@ def test_the_choice(shares, chosen):
 )
 def test_all_formats_get_the_same_number_of_examples(by_examples, alike):
     parts = [trials_of({"x": {"+": [x]}, "y": {"+": [y]}}, number) for number, (x, y) in by_examples.items()]
-    trials = pd.concat(parts, ignore_index=True)
-    assert set(choose(trials)["examples"]) == alike
+    assert set(choose(pd.concat(parts, ignore_index=True))["examples"]) == alike
 
 
 def test_no_value_of_an_example_is_filled(tmp_path, raw_tokenizer):
     """Rows with {key} are asked, but are no worked examples, whose text a template would fill again."""
-    path = tmp_path / "code.csv"
+    path, tokenizer = tmp_path / "code.csv", PromptTokenizer(raw_tokenizer, None)
     rows = [f"d[{{{'key' if n % 2 else n}}}],k{n},{n + 10}\n" for n in range(40)]
     path.write_text("text,key,answer\n" + "".join(rows))
     examples, problems = draw(questions.of_file(path, 4), 0, 4)
     assert not examples["fields"].str.contains("{key}", regex=False).any()
     assert problems["fields"].str.contains("{key}", regex=False).any()
-    tokenizer = PromptTokenizer(raw_tokenizer, None)
     made = with_examples(tokenizer, "{text} {key}=", examples.head(2), "here")
     prompts = [fill(made, yaml.safe_load(fields)) for fields in problems["fields"]]
     assert {prompt.rpartition("\n")[0] for prompt in prompts} == {made.rpartition("\n")[0]}
@@ -188,44 +183,37 @@ def test_no_value_of_an_example_is_filled(tmp_path, raw_tokenizer):
 
 @pytest.mark.parametrize("operator", list(questions.EXPRESSIONS))
 def test_examples_are_right_and_no_problems(operator, raw_tokenizer):
-    tokenizer = PromptTokenizer(raw_tokenizer, None)
-    question = Question(operator, Arithmetic(questions.EXPRESSIONS[operator], OperandRange(6, 99, 3, 99)), {})
-    examples, problems = draw(question, 3)
-    assert len(examples) == examples["answer"].nunique() == max(questions.EXAMPLES)
-    assert not set(zip(examples["a"], examples["b"], strict=True)) & set(
-        zip(problems["a"], problems["b"], strict=True)
-    )
-    for a, b, answer in examples[["a", "b", "answer"]].itertuples(index=False):
-        assert answer == eval(questions.EXPRESSIONS[operator], {"a": a, "b": b})
-    first, second = examples.head(2)[["a", "b", "answer"]].to_numpy().tolist()
+    expression, tokenizer = questions.EXPRESSIONS[operator], PromptTokenizer(raw_tokenizer, None)
+    examples, problems = draw(Question(operator, Arithmetic(expression, OperandRange(6, 99, 3, 99)), {}), 3)
+    shown, asked = ([*map(tuple, some[["a", "b", "answer"]].to_numpy())] for some in (examples, problems))
+    assert len(shown) == examples["answer"].nunique() == max(questions.EXAMPLES)
+    assert not {*shown} & {*asked}
+    for a, b, answer in shown:
+        assert answer == eval(expression, {"a": a, "b": b})
     for template, line in (("{a} ? {b} = ", "{} ? {} = {}\n"), ("f[{a}, {b}] = ({answer})", "f[{}, {}] = ({})\n")):
-        asked = template.partition("{answer}")[0]
-        made = with_examples(tokenizer, template, examples.head(2), "here")
-        assert made == line.format(*first) + line.format(*second) + asked
-        assert with_examples(tokenizer, template, examples.head(0), "here") == asked
+        question = template.partition("{answer}")[0]
+        for count in (0, 2):
+            expected = "".join(line.format(*row) for row in shown[:count]) + question
+            assert with_examples(tokenizer, template, examples.head(count), "here") == expected
 
 
 def test_worked_examples_leave_the_table(sums):
     question = questions.of_file(sums)
     chosen = pd.DataFrame({"operator": ["sums", "sums"], "examples": [0, 2]})
     header, *left = tables_without_examples([question], chosen, 0)["sums"].splitlines()
-    assert header == "a,b,answer"
-    gone = [yaml.safe_load(fields) for fields in draw(question, 0)[0].head(2)["fields"]]
-    gone = {f"{one['a']},{one['b']},{int(one['a']) + int(one['b'])}" for one in gone}
-    every = {",".join(map(str, row)) for row in pd.read_csv(sums).itertuples(index=False)}
-    assert set(left) == every - gone
-    assert len(left) == len(every) - 2
+    shown = [yaml.safe_load(fields) for fields in draw(question, 0)[0].head(2)["fields"]]
+    gone = [f"{one['a']},{one['b']},{int(one['a']) + int(one['b'])}" for one in shown]
+    assert [header, *sorted([*left, *gone])] == ["a,b,answer", *sorted(sums.read_text().splitlines()[1:])]
     assert tables_without_examples([question], chosen.head(1), 0) == {}
 
 
 def census(rows, right):
     """A census of a table with as many rows, of which some are right."""
-    number = np.arange(rows)
-    words = {name: [f"w{one}" for one in number] for name in ("target", "fields", "prompt")}
-    whole = {"b": -1, "digit": -1, "carry": -1, "uniform": True}
-    correct = np.random.default_rng(1).permutation(number < right)
+    number, correct = np.arange(rows), np.random.default_rng(1).permutation(rows) < right
+    words = number.astype(str)
     answers = {"a": number, "answer": number, "answer_token": number, "correct": correct, "whole_correct": correct}
-    return pd.DataFrame({**answers, **words, **whole})
+    whole = {"b": -1, "digit": -1, "carry": -1, "uniform": True}
+    return pd.DataFrame({**answers, "target": words, "fields": words, "prompt": words, **whole})
 
 
 @pytest.mark.parametrize(("rows", "right"), [(62, 25), (62, 60), (500, 250), (40, 20)])

@@ -3,12 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from example_tables import crossed, filled, joined
+from example_tables import crossed, filled
 
 from form_invariance.beyond.specificity.table import SPECIFICITY_CONTRASTS
 from form_invariance.cli import main
 from form_invariance.experiment.contrasts import ALL, verdict
-from form_invariance.experiment.verdicts import deciding
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
 from form_invariance.stages.overlap.table import DIFFERING, OVERLAP
 from form_invariance.stages.transfer.table import TRANSFER_CONTRASTS
@@ -33,19 +32,19 @@ def contrasts(schema, **columns):
 
 
 def overlap(jaccards, half=0.1):
-    rows = {}
-    for place, jaccard in enumerate(jaccards):
-        values = [(used, value, value - half, value + half) for used, value in ((True, jaccard), (False, 0.9))]
-        columns = {"k": 10, "layer": -1, "formats": "s+c+w", "chance": 0.05}
-        rows[str(place)] = filled(OVERLAP, values, "used jaccard low high", **columns)
-    return joined(rows, "operator")
+    rows = [
+        (str(place), used, value, value - half, value + half)
+        for place, jaccard in enumerate(jaccards)
+        for used, value in ((True, jaccard), (False, 0.9))
+    ]
+    columns = {"k": 10, "layer": -1, "formats": "s+c+w", "chance": 0.05}
+    return filled(OVERLAP, rows, "operator used jaccard low high", keys="operator", **columns)
 
 
 def differing():
     overlaps = (("nothing", 0.6), ("format", 0.5), ("operator", 0.3), ("both", 0.2))
-    nan = float("nan")
     rows = [
-        ("overlap", what, operators, value + more, nan, nan, pairs)
+        ("overlap", what, operators, value + more, np.nan, np.nan, pairs)
         for what, value in overlaps
         for operators, more, pairs in (("all", 0, 18), ("+", 0.1, 9), ("-", -0.1, 9))
     ]
@@ -57,59 +56,47 @@ def differing():
     return filled(DIFFERING, rows, "quantity differs operators value low high pairs", k=10)
 
 
-@pytest.fixture
-def tables():
-    metrics = ["faithfulness", "accuracy", "probability"]
-    ablated = {
-        "intervention": ["keep_only", "knockout"],
-        "metric": metrics,
-        "second": 0.2,
-        "low": 0.1,
-        "high": 0.3,
-    }
-    moved = {
-        "matched_minus_same_answer": (0.6, 0.9),
-        "matched_minus_copied_answer": (0.6, 0.2),
-        "imposed": (0.2, 0.0),
-        "interchange": (0.3, 0.1),
-        "interchange_minus_copied": (0.3, 0.4),
-        "matched_minus_baseline": (0.6, 0.5),
-    }
+ABLATED = {"faithfulness": 0.5, "accuracy": 0.4, "probability": 0.3}
+MOVED = {
+    "matched_minus_same_answer": (0.6, 0.9),
+    "matched_minus_copied_answer": (0.6, 0.2),
+    "imposed": (0.2, 0.0),
+    "interchange": (0.3, 0.1),
+    "interchange_minus_copied": (0.3, 0.4),
+    "matched_minus_baseline": (0.6, 0.5),
+}
+
+
+def damages():
+    """The contrasts of specificity."""
     own = {"metric": ["accuracy", "probability", "loss"], "intervention": "knockout"}
     damaged = own | {"first": 0.3, "second": 0.1, "low": -0.1, "high": 0.5}
     against = ["own_minus_other", "own_minus_other_beyond_control", "circuit_minus_control"]
     exchanged = own | {"contrast": "exchanged_minus_own_beyond_control", "task": "own"}
     knockout = {"first": 0.45, "second": 0.5, "ratio": 0.9, "ratio_low": 0.7, "ratio_high": 1.1}
     kept = {"first": 0.1, "second": 0.2, "ratio": 0.5, "ratio_low": 0.4, "ratio_high": 0.6}
-    firsts = dict(zip(metrics, (0.5, 0.4, 0.3), strict=True))
+    columns = [
+        damaged | {"task": ["other_operators", "text"], "contrast": against},
+        damaged | {"task": "own", "contrast": "own_minus_other_circuits"},
+        exchanged | knockout,
+        exchanged | kept | {"intervention": "keep_only"},
+    ]
+    return pd.concat([contrasts(SPECIFICITY_CONTRASTS, **some) for some in columns], ignore_index=True)
+
+
+@pytest.fixture
+def tables():
+    ablated = {"intervention": ["keep_only", "knockout"], "metric": [*ABLATED], "second": 0.2}
+    moved = {"direction": ["+", "all"], "operator": ["+", "all"], "contrast": [*MOVED], "cells": 6}
+    for place, name in enumerate(("first", "second")):
+        moved[name] = lambda table, place=place: [MOVED[one][place] for one in table["contrast"]]
+    first = {"first": lambda table: table["metric"].map(ABLATED)}
     return {
         "overlap": overlap([0.4, 0.5, 0.6]),
         "differing": differing(),
-        "intervention_contrasts": contrasts(
-            INTERVENTION_CONTRASTS,
-            **ablated,
-            first=lambda table: table["metric"].map(firsts),
-        ),
-        "transfer_contrasts": contrasts(
-            TRANSFER_CONTRASTS,
-            direction=["+", "all"],
-            operator=["+", "all"],
-            contrast=[*moved],
-            first=lambda table: [moved[name][0] for name in table["contrast"]],
-            second=lambda table: [moved[name][1] for name in table["contrast"]],
-            cells=6,
-            low=-0.5,
-            high=-0.1,
-        ),
-        "specificity_contrasts": pd.concat(
-            [
-                contrasts(SPECIFICITY_CONTRASTS, **damaged, task=["other_operators", "text"], contrast=against),
-                contrasts(SPECIFICITY_CONTRASTS, **damaged, task="own", contrast="own_minus_other_circuits"),
-                contrasts(SPECIFICITY_CONTRASTS, **exchanged, **knockout),
-                contrasts(SPECIFICITY_CONTRASTS, **exchanged | {"intervention": "keep_only"}, **kept),
-            ],
-            ignore_index=True,
-        ),
+        "intervention_contrasts": contrasts(INTERVENTION_CONTRASTS, **ablated, **first, low=0.1, high=0.3),
+        "transfer_contrasts": contrasts(TRANSFER_CONTRASTS, **moved, low=-0.5, high=-0.1),
+        "specificity_contrasts": damages(),
     }
 
 
@@ -132,30 +119,31 @@ ROWS = {
 }
 
 
+def pooled(tables):
+    """The verdicts over all operators."""
+    return verdicts_table(tables).query("operator == 'all'").set_index(["question", "metric"])
+
+
 def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
-    every = verdicts_table(tables)
-    found = every[every["operator"] == "all"].set_index(["question", "metric"])
+    found, every = pooled(tables), verdicts_table(tables)
     assert found.index.is_unique
     for key, (*numbers, word) in ROWS.items():
         assert found.loc[key, NUMBERS[: len(numbers)]].tolist() == pytest.approx(numbers), key
         assert found.loc[key, "verdict"] == word, key
     beyond = found.loc[("same", "jaccard beyond operator")]
-    assert (found.loc[("same", "jaccard"), "cells"], beyond["cells"], beyond["control"]) == (
-        3,
-        18,
-        "another operator",
-    )
+    assert (found.loc[("same", "jaccard"), "cells"], beyond["cells"]) == (3, 18)
     by_operator = every[every["metric"] == "jaccard beyond operator"].set_index("operator")
     assert by_operator["verdict"].to_dict() == {"all": "yes", "+": "yes", "-": "undecided"}
     assert by_operator.loc["+", [*NUMBERS[:3], "cells"]].tolist() == pytest.approx([0.6, 0.3, 0.3, 9])
-    assert verdicts_at(every, 10).set_index("question")["metric"]["exchange"] == "probability kept"
     metrics = found.loc["specific"].index.tolist()
     assert metrics == ["accuracy", "accuracy beyond control", "probability", "probability beyond control"]
     for pairs, word in ((10, "no"), (9, "undefined")):
-        few = {**tables, "transfer_contrasts": tables["transfer_contrasts"].assign(prompts=pairs)}
-        again = verdicts_table(few).query("operator == 'all'").set_index(["question", "metric"])
-        assert again.loc[("beyond_the_answer", "rate"), "verdict"] == word
-        assert np.isnan(again.loc[("beyond_the_answer", "rate"), "difference"]) == (pairs < 10)
+        few = pooled({**tables, "transfer_contrasts": tables["transfer_contrasts"].assign(prompts=pairs)})
+        assert few.loc[("beyond_the_answer", "rate"), "verdict"] == word
+        assert np.isnan(few.loc[("beyond_the_answer", "rate"), "difference"]) == (pairs < 10)
+    # With one operator there is no invariance.
+    one = pooled({**tables, "differing": tables["differing"].iloc[:0]})
+    assert one.loc["same"].index.tolist() == ["jaccard"]
 
 
 def test_no_shared_neuron_has_an_interval(tables):
@@ -192,52 +180,50 @@ def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables):
     )
     table = verdicts_table({**tables, "intervention_contrasts": table})
     found = table[table["question"] == "necessary"].set_index("operator")
-    assert list(found.index) == ["all", "+", "-"]
+    assert found["verdict"].to_dict() == {"all": "mixed", "+": "yes", "-": "no"}
     assert found.loc["+", ["cells", *NUMBERS]].tolist() == pytest.approx([2, 0.5, 0.3, 0.2, 0.09, 0.31])
     assert found.loc["-", ["difference", "low", "high"]].tolist() == pytest.approx([-0.4, -0.5, -0.3])
-    assert found["verdict"].tolist() == ["mixed", "yes", "no"]
-    shown = list(verdict_lines(table, "m", 10, operators=True))
-    place = next(place for place, line in enumerate(shown) if " mixed " in line)
-    assert shown[place + 2] == "    + +0.20 yes, - -0.40 no"
+    assert "    + +0.20 yes, - -0.40 no" in verdict_lines(table, "m", 10, operators=True)
     (told,) = answer({"verdicts": table}, 10)
     assert "+ +0.20 yes, - -0.40 no" in told.table["operator"].tolist()
 
 
+def changed(contrasts, column, limits):
+    """Contrasts with other limits, by the value of a column, and with the verdicts of these."""
+    low, high = np.array([limits.get(name, (0.1, 0.3)) for name in contrasts[column]]).T
+    return contrasts.assign(low=low, high=high, verdict=list(map(verdict, low, high)))
+
+
 def test_the_probability_decides_of_ablations_and_the_least_favourable_null_of_others(tables):
-    contrasts = tables["intervention_contrasts"]
-    contrasts.loc[contrasts["metric"] == "probability", ["low", "high"]] = -0.1, 0.3
-    contrasts.loc[contrasts["metric"] == "accuracy", ["low", "high"]] = -0.3, -0.1
-    contrasts["verdict"] = list(map(verdict, contrasts["low"], contrasts["high"]))
-    table = verdicts_table(tables)
-    (told,) = answer({"verdicts": table}, 10)
-    assert "Do they keep more than controls? Undecided." in told.sentence
-    assert "Same neurons? Yes." in told.sentence
-    assert "More than the answer? No." in told.sentence
-    assert len(told.table) == table["question"].nunique()
-    assert deciding(table[table["question"] == "sufficient"])["metric"] == "probability"
-    assert deciding(table[table["question"] == "same"])["metric"] == "jaccard beyond operator"
-
-
-def test_the_least_favourable_of_two_equal_answers_decides(tables):
     """A copied answer decides *More than the answer?* where it can be told, and never *override*."""
-    contrasts = tables["transfer_contrasts"]
-
-    def decided(**limits):
-        low, high = np.array([limits.get(name, (0.1, 0.3)) for name in contrasts["contrast"]]).T
-        changed = contrasts.assign(low=low, high=high, verdict=list(map(verdict, low, high)))
-        table = verdicts_table({**tables, "transfer_contrasts": changed})
-        return verdicts_at(table, 10).set_index("question")[["control", "verdict"]]
-
-    answer, copied, nothing = "matched_minus_same_answer", "matched_minus_copied_answer", (np.nan, np.nan)
-    for limits, control, word in (
-        ({copied: (-0.3, -0.1)}, "copied answer", "no"),
-        ({answer: (-0.1, 0.3)}, "same answer", "undecided"),
-        ({copied: nothing}, "same answer", "yes"),
-        ({answer: nothing}, "same answer", "undefined"),
+    limits = {"probability": (-0.1, 0.3), "accuracy": (-0.3, -0.1)}
+    ablated = changed(tables["intervention_contrasts"], "metric", limits)
+    table = verdicts_table({**tables, "intervention_contrasts": ablated})
+    (told,) = answer({"verdicts": table}, 10)
+    for words in (
+        "Do they keep more than controls? Undecided.",
+        "Same neurons? Yes.",
+        "More than the answer? No.",
     ):
-        assert decided(**limits).loc["beyond_the_answer"].tolist() == [control, word], limits
-    found = decided(interchange_minus_copied=(-0.3, -0.1))
-    assert found.loc["interchange"].tolist() == ["permuted donors", "yes"]
+        assert words in told.sentence
+    assert len(told.table) == table["question"].nunique()
+    decided = verdicts_at(table, 10).set_index("question")["metric"]
+    assert decided["sufficient"] == "probability"
+    assert decided["same"] == "jaccard beyond operator"
+    assert decided["exchange"] == "probability kept"
+
+    same, copied, nothing = "matched_minus_same_answer", "matched_minus_copied_answer", (np.nan, np.nan)
+    for limits, question, control, word in (
+        ({copied: (-0.3, -0.1)}, "beyond_the_answer", "copied answer", "no"),
+        ({same: (-0.1, 0.3)}, "beyond_the_answer", "same answer", "undecided"),
+        ({copied: nothing}, "beyond_the_answer", "same answer", "yes"),
+        ({same: nothing}, "beyond_the_answer", "same answer", "undefined"),
+        ({"interchange_minus_copied": (-0.3, -0.1)}, "interchange", "permuted donors", "yes"),
+    ):
+        moved = changed(tables["transfer_contrasts"], "contrast", limits)
+        table = verdicts_table({**tables, "transfer_contrasts": moved})
+        found = verdicts_at(table, 10).set_index("question")[["control", "verdict"]]
+        assert found.loc[question].tolist() == [control, word], limits
 
 
 def test_without_a_shared_neuron_questions_are_undefined_but_the_first_is_no(tables):
@@ -247,10 +233,9 @@ def test_without_a_shared_neuron_questions_are_undefined_but_the_first_is_no(tab
         tables[name][list(numbers)] = np.nan
         tables[name]["verdict"] = "undefined"
     tables["overlap"] = overlap([0.0, 0.0, 0.0], half=0.0).assign(union=10000)
-    found = verdicts_table(tables).query("operator == 'all'")
-    said = found.drop_duplicates("question").set_index("question")["verdict"]
-    assert said.pop("same") == "no"
-    assert found.set_index("metric")["verdict"]["jaccard beyond operator"] == "yes"
+    said = pooled(tables)["verdict"]
+    assert said.pop(("same", "jaccard")) == "no"
+    assert said.pop(("same", "jaccard beyond operator")) == "yes"
     assert set(said) == {"undefined"}
 
 
@@ -269,8 +254,3 @@ def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, cap
     assert capsys.readouterr().out.splitlines() == [*lines, "", *lines, ""]
     assert main([*given, "--k", "7"]) == 2
     assert "has no verdicts at k = 7; it has 10" in capsys.readouterr().err
-
-
-def test_with_one_operator_there_is_no_invariance(tables):
-    found = verdicts_table({**tables, "differing": tables["differing"].iloc[:0]})
-    assert found.query("question == 'same'")["metric"].eq("jaccard").all()
