@@ -25,13 +25,8 @@ def prepared(tokenizer, name):
     return encode(PAIRS), encode(CORRUPT), answers
 
 
-CACHE_PROMPTS = {
-    "symbolic": [f"{a}+{b}=" for a, b in [(5, 9), (123, 456), (700, 12), (31, 32)]],
-    "word": [
-        f"Jack has {a} apples. His friend gives him {b} more apples. How many apples does Jack have now? Answer: "
-        for a, b in [(5, 9), (123, 456), (700, 12)]
-    ],
-}
+_CACHED = {"symbolic": [(5, 9), (123, 456), (700, 12), (31, 32)], "word": [(5, 9), (123, 456), (700, 12)]}
+CACHE_PROMPTS = {name: [PROMPTS[name].format(a=a, b=b) for a, b in own] for name, own in _CACHED.items()}
 
 
 def prepare(model, tokenizer, name):
