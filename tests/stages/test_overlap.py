@@ -21,22 +21,27 @@ def test_wilson_by_hand():
     np.testing.assert_allclose(high, [0.2775, 0.7634, 1, np.nan], atol=1e-4)
 
 
-def cell(seed, shared=None, prompts=12, width=40, candidates=None, draws=2):
+def cell(seed, shared=0.0, prompts=12, width=40, candidates=None, draws=2):
     rng = np.random.default_rng(seed)
     chosen = np.arange(width) if candidates is None else candidates
-    effects = {}
-    for layer in (3, 4):
-        values = rng.normal(size=(draws, prompts, len(chosen)))
-        if shared is not None:
-            values += shared[layer][chosen]
-        effects[layer] = values.astype(np.float32)
+    effects = {layer: shared + rng.normal(size=(draws, prompts, len(chosen))) for layer in (3, 4)}
+    effects = {layer: values.astype(np.float32) for layer, values in effects.items()}
     return Effects(effects, dict.fromkeys((3, 4), chosen), width)
 
 
-def brute_top(effects, layer, k, rule="positive"):
-    means = effects.effects[layer].astype(float).mean((0, 1))
+def plain_top(effects, layer, k, prompts=slice(None)):
+    means = effects.effects[layer].astype(float)[:, prompts].mean((0, 1))
     order = sorted(zip(-means, effects.candidates[layer], strict=True))[:k]
-    return {int(neuron) for mean, neuron in order if (mean < 0 if rule == "positive" else mean != 0)}
+    return {int(neuron) for mean, neuron in order if mean < 0}
+
+
+def plain_counts(cells, k, prompts=(slice(None),) * 3):
+    """In each layer: how many neurons are in the top k of all cells, and of any."""
+    found = []
+    for layer in (3, 4):
+        tops = [plain_top(one, layer, k, sample) for one, sample in zip(cells, prompts, strict=False)]
+        found.append((len(set.intersection(*tops)), len(set.union(*tops))))
+    return np.array(found)
 
 
 def test_circuits_by_halves_are_those_of_halves_of_each_formats_prompts():
@@ -48,38 +53,37 @@ def test_circuits_by_halves_are_those_of_halves_of_each_formats_prompts():
         assert sorted(half.prompts for half in halves[name]) == [3, 4]
     table = halves_table(cells, [6])
     for half, layer in product((0, 1), (3, 4)):
-        shared = set.intersection(*(brute_top(halves[name][half], layer, 6) for name in cells))
+        shared = set.intersection(*(plain_top(halves[name][half], layer, 6) for name in cells))
         rows = table[(table["half"] == half + 1) & (table["layer"] == layer)]
         assert set(rows["neuron"]) == shared
 
 
-def test_overlap_equals_sets():
-    rng = np.random.default_rng(9)
-    shared = {layer: 2 * (rng.random(40) < 0.2) for layer in (3, 4)}
-    cells = {name: cell(seed, shared) for seed, name in enumerate(("s", "c", "w"))}
+def test_overlap_and_its_bootstrap_equal_sets():
+    cells = {name: cell(seed, 0.4 * (np.arange(40) % 5 == 0)) for seed, name in enumerate("scw")}
     ks = [3, 8, 40]
-    table = overlap_table(cells, ks, resamples=30, seed=0)
-    circuit = circuit_table(cells, ks)
-    assert set(table["formats"]) == {"s+c+w", "s+c", "s+w", "c+w"}
-    by_rule = by_both_rules(cells, ks, resamples=30, seed=0)
+    table = overlap_table(cells, ks, resamples=30, seed=3)
+    by_rule = by_both_rules(cells, ks, resamples=30, seed=3)
     used = by_rule[by_rule["membership"] == "positive"].reset_index(drop=True)
     pd.testing.assert_frame_equal(used[table.columns], table.assign(used=True)[table.columns])
     assert not by_rule.loc[by_rule["membership"] == "top_k", "used"].any()
-    for k in ks:
-        pooled = [0, 0]
-        for layer in (3, 4):
-            tops = [brute_top(one, layer, k) for one in cells.values()]
-            common, union = set.intersection(*tops), set.union(*tops)
-            row = table.query("k == @k and layer == @layer and formats == 's+c+w'").iloc[0]
-            assert (row["intersection"], row["union"]) == (len(common), len(union))
-            assert set(circuit.query("k == @k and layer == @layer")["neuron"]) == common
-            pooled[0] += len(common)
-            pooled[1] += len(union)
-        row = table.query("k == @k and layer == -1 and formats == 's+c+w'").iloc[0]
-        assert row["jaccard"] == pytest.approx(pooled[0] / pooled[1])
-        assert row["low"] <= row["jaccard"] <= row["high"]
-        sizes = [sum(len(brute_top(one, layer, k)) for layer in (3, 4)) for one in cells.values()]
-        assert row["members"] == row["positive"] == min(sizes)
+    circuit = circuit_table(cells, ks)
+    draws = {name: generator(3, "bootstrap", name).integers(12, size=(30, 12)) for name in cells}
+    for k, names in product(ks, (*combinations("scw", 2), tuple("scw"))):
+        own = [cells[name] for name in names]
+        rows = table[(table["k"] == k) & (table["formats"] == "+".join(names))].set_index("layer")
+        counts = plain_counts(own, k)
+        assert rows.loc[[3, 4], ["intersection", "union"]].to_numpy().tolist() == counts.tolist()
+        samples = zip(*(draws[name] for name in names), strict=True)
+        resampled = [plain_counts(own, k, sample).sum(0) for sample in samples]
+        half = 1.959963984540054 * np.std([common / union for common, union in resampled], ddof=1)
+        common, union = counts.sum(0)
+        limits = max(0, common / union - half), common / union, common / union + half
+        assert rows.loc[-1, ["low", "jaccard", "high"]].tolist() == pytest.approx(limits)
+        sizes = [sum(len(plain_top(one, layer, k)) for layer in (3, 4)) for one in own]
+        assert rows.loc[-1, "members"] == rows.loc[-1, "positive"] == min(sizes)
+    for k, layer in product(ks, (3, 4)):
+        common = set.intersection(*(plain_top(one, layer, k) for one in cells.values()))
+        assert set(circuit.query("k == @k and layer == @layer")["neuron"]) == common
 
 
 def test_formats_that_share_nothing_have_an_interval():
@@ -143,27 +147,6 @@ def test_expected_jaccard_of_large_sets_is_near_that_of_their_expected_sizes():
     assert expected_jaccard([2000] * 3, 14336) == pytest.approx(0.1395**3 / (1 - 0.8605**3), rel=0.01)
 
 
-def test_bootstrap_equals_a_plain_resampling():
-    cells = {name: cell(seed) for seed, name in enumerate(("s", "c"))}
-    table = overlap_table(cells, [5], resamples=40, seed=3)
-    draws = {name: generator(3, "bootstrap", name).integers(12, size=(40, 12)) for name in cells}
-    values = []
-    for sample in range(40):
-        common = union = 0
-        for layer in (3, 4):
-            tops = [
-                set(np.argsort(-one.effects[layer].astype(float).mean(0)[draws[name][sample]].mean(0))[:5])
-                for name, one in cells.items()
-            ]
-            common += len(tops[0] & tops[1])
-            union += len(tops[0] | tops[1])
-        values.append(common / union)
-    row = table.query("layer == -1").iloc[0]
-    half = 1.959963984540054 * np.std(values, ddof=1)
-    np.testing.assert_allclose(row["low"], max(0, row["jaccard"] - half))
-    np.testing.assert_allclose(row["high"], row["jaccard"] + half)
-
-
 def test_formats_with_the_same_true_effects_reach_the_ceiling_of_parts_and_no_others():
     rng = np.random.default_rng(0)
 
@@ -204,9 +187,8 @@ def test_overlap_of_operators_equals_sets():
     table = operator_overlap_table(cells, [3, 8], resamples=20, seed=0)
     assert len(table) == 2 * 3 * 2
     for row in table.itertuples():
-        one, two = (cells[row.format, operator] for operator in row.operators.split("+"))
-        tops = [[brute_top(one, layer, row.k), brute_top(two, layer, row.k)] for layer in (3, 4)]
-        common, union = sum(len(a & b) for a, b in tops), sum(len(a | b) for a, b in tops)
+        own = [cells[row.format, operator] for operator in row.operators.split("+")]
+        common, union = plain_counts(own, row.k).sum(0)
         assert (row.intersection, row.union) == (common, union)
         assert row.jaccard == pytest.approx(common / union)
         assert row.chance == pytest.approx(3 / 77 if row.k == 3 else row.chance, abs=0.01)

@@ -70,14 +70,9 @@ def test_no_shared_neuron_is_no_certainty():
     table = differing_table(cells, [K], 20, 0)
     limits = table[table["operators"] == "all"].set_index(["quantity", "differs"])[["low", "value", "high"]]
     unseen = -np.log(0.025)
-    expected = {
-        ("overlap", "nothing"): (1, unseen / 20),
-        ("overlap", "format"): (0, unseen / 40),
-        ("overlap", "operator"): (1, unseen / 20),
-        ("overlap", "both"): (0, unseen / 40),
-        ("operators_own", ""): (0, unseen / 40 * 2**0.5),
-        ("invariance", ""): (0, unseen / 40 * 2**0.5),
-    }
+    expected = {("overlap", name): (1, unseen / 20) for name in ("nothing", "operator")}
+    expected |= {("overlap", name): (0, unseen / 40) for name in ("format", "both")}
+    expected |= {(name, ""): (0, unseen / 40 * 2**0.5) for name in ("operators_own", "invariance")}
     for key, (value, half) in expected.items():
         assert limits.loc[key].tolist() == pytest.approx([value - half, value, value + half]), key
 
@@ -129,6 +124,7 @@ def plain_overlaps(cells, k):
     for name, weights in halves.items():
         used = weights > 0
         assert (used.sum(1) == 1).all(), name
+        assert (used.sum(-1) == PROMPTS // 2).all(), name
         np.testing.assert_allclose(weights.sum(-1), 1)
 
     def top(name, repeat, half, layer):
