@@ -17,11 +17,7 @@ GUIDE, START = ((ROOT / f"docs/{name}.md").read_text() for name in ("extend", "s
 YAML = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
 
 
-def merged(base, more):
-    """`base` with the keys of `more` added or replaced."""
-    if not isinstance(base, dict) or not isinstance(more, dict):
-        return more
-    return base | {key: merged(base.get(key), value) for key, value in more.items()}
+(OF_A_MODEL,) = re.findall(r"```yaml\n(.*?)```", START, re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -30,15 +26,15 @@ def checkout(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("number", "cells", "rules"),
-    [(1, 6, "heuristics agreement family_knockout browser"), (0, 2, "browser")],
+    ("block", "cells", "rules"),
+    [(YAML[1], 6, "heuristics agreement family_knockout browser"), (YAML[0], 2, "browser")],
     ids=["digits", "table"],
 )
-def test_configurations_of_other_tasks_are_planned(checkout, number, cells, rules):
+def test_configurations_of_other_tasks_are_planned(checkout, block, cells, rules):
     """They replace all operators and formats, and the model splits numbers into digits."""
     shutil.copy(ROOT / "config/tables/plural.csv", checkout / "my_plurals.csv")
     own = {"models": {"mine": {"source": "embedded:embedded-digits"}}, "k": [10, 50], "k_shown": 10}
-    (checkout / "my.yaml").write_text(yaml.safe_dump({**own, **yaml.safe_load(YAML[number])}))
+    (checkout / "my.yaml").write_text(yaml.safe_dump({**own, **yaml.safe_load(block)}))
     jobs = pending(checkout, "--configfile", "my.yaml")
     assert jobs["census"] == jobs["patching"] == cells
     assert "probe" in jobs
@@ -47,25 +43,14 @@ def test_configurations_of_other_tasks_are_planned(checkout, number, cells, rule
     assert {"heuristics", "agreement", "family_knockout", "browser"} & set(jobs) == set(rules.split())
 
 
-@pytest.mark.parametrize(("number", "cells"), at_night([(2, 22), (3, 21), (4, 24)]))
-def test_configurations_are_planned(checkout, number, cells):
-    """Cells; of the two models that come with the package, one is left out."""
-    path = checkout / "config/config.yaml"
-    text = path.read_text()
-    config = yaml.safe_load(text)
-    del config["models"]["embedded-separate"]
-    path.write_text(yaml.safe_dump(merged(config, yaml.safe_load(YAML[number])), sort_keys=False))
-    try:
-        jobs = pending(checkout, "--until", "patching")
-    finally:
-        path.write_text(text)
+@pytest.mark.parametrize(
+    ("block", "cells"), [(OF_A_MODEL, 18), *at_night([(YAML[2], 22), (YAML[3], 21), (YAML[4], 24)])]
+)
+def test_configurations_are_planned(checkout, block, cells):
+    one = {"models": {"mine": {"source": "embedded:embedded-shared"}}}
+    (checkout / "my.yaml").write_text(yaml.safe_dump({**one, **yaml.safe_load(block)}))
+    jobs = pending(checkout, "--until", "patching", "--configfile", "my.yaml")
     assert jobs["census"] == jobs["patching"] == cells
-
-
-def test_the_configuration_of_a_users_model_is_planned(checkout):
-    (block,) = re.findall(r"```yaml\n(.*?)```", START, re.DOTALL)
-    (checkout / "my.yaml").write_text(block)
-    assert pending(checkout, "--until", "patching", "--configfile", "my.yaml")["census"] == 18
 
 
 def test_maps_from_anywhere_are_scored(monkeypatch):

@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from replayed_run import written
 from stub_checkout import ROOT
 
 
@@ -40,26 +41,11 @@ def finished_jobs(folder: Path) -> list[Job]:
             continue
         _, inputs, outputs = found.setdefault(command, (job["rule"], set(), set()))
         inputs.update(path for path in job["input"] if path.startswith("results/"))
-        outputs.update(path for path in written(command, folder))
+        outputs.update(str(path.relative_to(folder)) for path in written(shlex.split(command), folder))
     return [
         Job(rule, command, tuple(sorted(inputs)), tuple(sorted(outputs)))
         for command, (rule, inputs, outputs) in sorted(found.items())
     ]
-
-
-def written(command: str, folder: Path) -> list[str]:
-    """The files that a command's options say it writes."""
-    outputs, option = [], ""
-    for word in shlex.split(command):
-        if word.startswith("--"):
-            option = word
-        elif option.endswith(("output", "outputs")):
-            outputs.append(word)
-        elif option == "--output-folder":
-            outputs += [
-                str(path.relative_to(folder)) for path in sorted((folder / word).iterdir()) if path.is_file()
-            ]
-    return outputs
 
 
 def input_kinds(job: Job) -> list[str]:

@@ -22,13 +22,15 @@ CONFIG = SHIPPED | {
     "variant_operators": [OPERATOR],
     "operands": vars(planted_models.LIMITS),
     "specificity_tasks": {"copying": {"expression": "a", "templates": {"symbolic": "{a}={a}="}}},
-    **{"k": [PLANTED], "k_shown": PLANTED},
+    **{"k": [PLANTED], "k_shown": PLANTED, "census_pairs": 1000},
     **{"train_prompts": 40, "eval_prompts": 30, "corrupt_seeds": 1, "probe_prompts": 600},
-    **{"mean_cache_prompts": 300, "transfer_pairs": 200, "random_seeds": 4, "matched_seeds": 4},
+    **{"mean_cache_prompts": 300, "transfer_pairs": 80, "random_seeds": 4, "matched_seeds": 4},
     **{"heuristic_max_operand": 30, "bootstrap": 50, "permutations": 50},
 }
 SIZE = ("--k", PLANTED)
-NOT_SHOWN = ("figure", "report", "browser", "paper-tables")
+ONCE = ("heuristic-null", "preflight", "probe", "engine-check")
+ONCE += ("figure", "report", "browser", "paper-tables")
+"""What runs for one model alone; the other one finds its files."""
 
 
 class Run:
@@ -36,7 +38,7 @@ class Run:
 
     def __init__(self, place):
         self.place, self.results = place, place / "results"
-        self.folder, self.null = self.results / MODEL, self.results / "heuristic_null"
+        self.folder = self.results / MODEL
         self.on_model = ("--model", place / "model", "--device", "cpu")
         self.calls = json.loads((place / "calls.json").read_text())
 
@@ -51,23 +53,22 @@ class Run:
         return [words for words in self.calls if words[0] == name]
 
 
-def run(place, calls, shared=True, null=None, skip=(), **options):
-    """Run command lines on a planted model in a new folder.
-
-    Args:
-        null: a folder with the random maps, which are made there already.
-        skip: commands that are not run.
-    """
+def run(place, calls, first=None, shared=True, **options):
+    """Run command lines on a planted model in a new folder, in which the files of a first run are."""
     planted_models.write_model(place / "model", shared, seed=0)
     (place / "calls.json").write_text(json.dumps(calls))
-    if null is not None:
-        shutil.copytree(null, place / "results/heuristic_null")
-        skip = {*skip, "heuristic-null"}
+    if first is not None:
+        shutil.copytree(first.results, place / "results")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nulls, "SCALE_MAPS", 300)
         patch.setattr(nulls, "MAPS", 1200)
-        replay([words for words in calls if words[0] not in skip], place, **options)
+        replay(calls, place, **options)
     return Run(place)
+
+
+def _in_one_format(words):
+    """A command line that draws an SVG alone; the figure of overlap keeps its three files."""
+    return [word for word in words if words[2] == "overlap" or not word.endswith((".png", ".pdf"))]
 
 
 def _plan_and_run(place):
@@ -75,7 +76,7 @@ def _plan_and_run(place):
     planted_models.write_model(planned / "model", True, seed=0)
     calls = calls_of(planned, CONFIG)
     shutil.rmtree(planned)
-    run(place, calls)
+    run(place, [_in_one_format(words) if words[0] == "figure" else words for words in calls])
 
 
 def planted(factory):
@@ -84,7 +85,7 @@ def planted(factory):
 
 
 def separate(factory):
-    """The run of the model whose formats share none, without figures and what shows them."""
+    """The run of the model whose formats share none."""
     first = planted(factory)
-    how = {"shared": False, "null": first.null, "skip": NOT_SHOWN}
-    return Run(once(factory, "planted-separate", lambda place: run(place, first.calls, **how)))
+    calls = [words for words in first.calls if words[0] not in ONCE]
+    return Run(once(factory, "planted-separate", lambda place: run(place, calls, first, shared=False)))

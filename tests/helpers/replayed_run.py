@@ -1,7 +1,8 @@
 """A run in this process: the commands are those that Snakemake calls for a configuration, in its order."""
 
 import contextlib
-import json
+import re
+import shlex
 
 import yaml
 from stub_checkout import make_checkout, snakemake
@@ -10,12 +11,13 @@ from form_invariance.cli import main
 
 
 def calls_of(folder, config, *targets):
-    """The command lines that make some files, or everything, from a checkout whose commands do not compute."""
+    """The command lines, in an order that works, that make some files, or everything; from a dry run."""
     checkout = make_checkout(folder)
     (checkout / "config/config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
-    status, out = snakemake(checkout, *targets)
+    status, out = snakemake(checkout, "-n", "-p", *targets)
     assert status == 0, out
-    return [json.loads(line) for line in (checkout / "calls.jsonl").read_text().splitlines()]
+    lines = re.findall(r"^Shell command: python -m form_invariance (.*?) 2> ", out, re.MULTILINE | re.DOTALL)
+    return [shlex.split(line) for line in lines]
 
 
 def replay(calls, folder, **options):
@@ -30,3 +32,14 @@ def replay(calls, folder, **options):
 def run(*words):
     """Run one command."""
     assert main([str(word) for word in words]) == 0
+
+
+def written(words, folder):
+    """The files that a command line writes when it is run in a folder."""
+    option = ""
+    for word in words:
+        option = word if word.startswith("--") else option
+        if word != option and option.endswith(("output", "outputs")):
+            yield folder / word
+        elif word != option and option == "--output-folder":
+            yield from sorted(path for path in (folder / word).iterdir() if path.is_file())

@@ -50,17 +50,12 @@ MISTAKES = [
     ("sede", 1, "'sede'; did you mean 'seed'"),
     ("seed", ..., "'seed' is missing"),
     ("seed", 1.0, "seed: 1.0 is wrong; it must be a whole number"),
-    ("k", [10, 20, 10], "k: .* a list, each number once"),
     (f"{MODEL}/device", "cpu\n", r"device: .* auto, cpu"),
-    (f"{MODEL}/revision", "a/../b", "revision: .* a branch, tag"),
     ("specificity_tasks/mine", {"templates": {}}, "specificity_tasks.mine: write one of expression .* and table"),
     ("specificity_tasks/mine", {"expression": "a", "digit": 3, "templates": {}}, "tasks.mine: digit 3 of 'a'"),
-    ("specificity_tasks/mine", {"table": "none.csv", "templates": {}}, "none.csv"),
     ("operators/plural", {"column": "x"}, "operators.plural: .*table"),
     # Names.
     ("models/figures", {"source": "embedded:embedded-shared"}, "models: the name 'figures' is reserved"),
-    (("models", "../up"), {"source": "embedded:embedded-shared"}, "models: "),
-    ("operators/text", "a + b", "operators: the name 'text' is reserved"),
     ("results", "src/results", "results: 'src' is a folder of the project"),
     ("specificity_tasks/addition", {"expression": "a", "templates": {}}, "tasks.addition: choose another name"),
     (("formats", "symbolic", "templates", False), "{a}+{b}=", "templates: False is wrong; it must be a name"),
@@ -109,6 +104,7 @@ def test_mistakes(path, value, said):
         ("specificity_tasks", {}),
         (TASK, {"expression": "a", "templates": {"code": "{a}={a}=", "nowhere": "It is {a}"}}),
         ("models/hub", {"source": "owner/odd..name", "revision": "refs/pr/7"}),
+        ("operators/addition", {"expression": "a + b", "operands": {"operand_max": 30, "answer_max": 60}}),
     ],
 )
 def test_what_is_right(path, value):
@@ -169,12 +165,6 @@ def test_the_slow_checks_are_repeated_for_the_keys_that_they_read(tmp_path, monk
     ):
         config_check.check(config, SCHEMA, remembered)
         assert len(seen) == times
-
-
-def test_a_wrong_configuration_writes_nothing(tmp_path):
-    with pytest.raises(UserError):
-        config_check.check(changed("k", [1000]), SCHEMA, tmp_path / "folder/remembered")
-    assert not list(tmp_path.iterdir())
 
 
 def test_no_heavy_imports():
@@ -283,8 +273,3 @@ def test_mistakes_in_an_operator(config, said):
 def test_a_template_of_a_table_that_misses_its_fields(tmp_path):
     found = sentence(with_table(tmp_path, template="{word} {wrod}="))
     assert re.search(r"formats\.symbolic\.templates\.plural.* write {word} in place of {wrod}", found), found
-
-
-def test_an_operator_may_have_limits_of_its_own():
-    small = {"operand_min": 6, "operand_max": 30, "answer_min": 3, "answer_max": 60}
-    config_check.check(changed("operators/addition", {"expression": "a + b", "operands": small}), SCHEMA)

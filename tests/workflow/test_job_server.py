@@ -10,12 +10,13 @@ import psutil
 import pytest
 from stub_checkout import ROOT
 
+from form_invariance.cli import main
 from form_invariance.workflow import job_server
 
 pytestmark = pytest.mark.slow
 
 ALONE = {"PYTHONPATH": str(ROOT / "src"), job_server.THREADS: "1"}
-PROGRAM = f"import os, time; print(os.environ['{job_server.ADDRESS}'], flush=True); time.sleep(600)"
+PROGRAM = f"import os; print(os.environ['{job_server.ADDRESS}'], flush=True); exit(int(input()))"
 SMALL = ["heuristic-null", "--expression=a + b", "--seed=0", "--max-operand=8"]
 """A second's work, once the libraries are imported."""
 LONG = [*SMALL[:-1], "--max-operand=400"]
@@ -27,6 +28,7 @@ def call(*words, folder=None, **more):
         [sys.executable, "-m", "form_invariance", *words],
         cwd=folder,
         env={**os.environ, **ALONE, **more},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -39,9 +41,17 @@ def ended(process):
 
 
 @pytest.fixture(scope="module")
-def outer():
+def temporary(tmp_path_factory):
+    """A folder of temporary files whose path is odd; a socket's path has at most 107 bytes."""
+    folder = tmp_path_factory.mktemp("odd") / ("a:b c'd\" {x} é" + "t" * 100)
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def outer(temporary):
     """The process of `job-server`."""
-    process = call("job-server", sys.executable, "-c", PROGRAM)
+    process = call("job-server", sys.executable, "-c", PROGRAM, TMPDIR=str(temporary))
     yield process
     process.terminate()
     process.wait(timeout=60)
@@ -59,14 +69,12 @@ def below(outer):
 
 
 def test_a_command_by_the_server_writes_what_it_writes_alone(server, tmp_path):
-    for name, more in (("alone", {}), ("served", server)):
-        (tmp_path / name).mkdir()
-        assert ended(call(*SMALL, "--output=null.safetensors", folder=tmp_path / name, **more))[0] == 0
-    alone, served = ((tmp_path / name / "null.safetensors").read_bytes() for name in ("alone", "served"))
-    assert alone == served
+    assert main([*SMALL, f"--output={tmp_path}/alone"]) == 0
+    assert ended(call(*SMALL, "--output=served", folder=tmp_path, **server))[0] == 0
+    assert (tmp_path / "alone").read_bytes() == (tmp_path / "served").read_bytes()
 
 
-@pytest.mark.parametrize("words", [["--version"], [*SMALL, "--output=missing/folder/x.txt"], ["verdicts"]])
+@pytest.mark.parametrize("words", [["--version"], ["verdicts", "missing.parquet"], ["verdicts"]])
 def test_status_and_messages_are_those_of_the_command_alone(server, words, tmp_path):
     assert ended(call(*words, folder=tmp_path, **server)) == ended(call(*words, folder=tmp_path))
 
@@ -127,6 +135,7 @@ def test_who_the_server_cannot_serve_runs_by_itself(server, change, monkeypatch)
     assert job_server.ask(["--version"]) is None
 
 
+@pytest.mark.nightly
 def test_a_server_that_a_process_began_ends_with_it(tmp_path):
     """As in a group of jobs on a cluster: it runs commands, and leaves nothing when the group is killed."""
     code = (
@@ -148,13 +157,10 @@ def test_a_server_that_a_process_began_ends_with_it(tmp_path):
     wait_until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
 
 
-def test_the_programs_status_is_the_commands_and_nothing_is_left(tmp_path):
-    """In a folder of temporary files whose path is odd; a socket's path has at most 107 bytes."""
-    odd = tmp_path / ("a:b c'd\" {x} é" + "t" * 100)
-    odd.mkdir()
-    code = "from form_invariance.workflow.job_server import ask; import sys; sys.exit(40 + ask(['--version']))"
-    status, out, err = ended(call("job-server", sys.executable, "-c", code, TMPDIR=str(odd)))
-    assert (status, err) == (40, "")
-    assert out.strip()
-    assert list(odd.iterdir()) == []
+def test_the_programs_status_is_the_commands_and_nothing_is_left(outer, server, temporary):
+    """This ends the server."""
+    assert len(list(temporary.iterdir())) == 1
+    assert outer.communicate("40\n", timeout=60) == ("", "")
+    assert outer.returncode == 40
+    assert list(temporary.iterdir()) == []
     assert ended(call("job-server"))[0] == 2

@@ -52,24 +52,20 @@ def project(folder, name):
     return "--configfile", "my.yaml"
 
 
-def test_files_of_the_user_may_have_any_path(checkout, tmp_path):
+def test_files_of_the_user_may_have_any_path_and_a_change_is_seen_though_it_is_older(checkout, tmp_path):
     name = PLAIN + " ".join(BRACES[::-1])
-    out = run(checkout, tmp_path, "-n", "-p", *project(tmp_path, name))
+    words = (*project(tmp_path, name), "--until", "specificity", "neuron_effects")
+    out = run(checkout, tmp_path, "-p", *words)
     for option in (f"--model={name}/model", f"--table={name}/table.csv", f"--text={name}/text.txt"):
         assert quote(option) in out
-
-
-def test_a_change_of_a_file_is_seen_though_it_is_older_than_the_results(checkout, tmp_path):
-    words = project(tmp_path, "{model}")
-    run(checkout, tmp_path, *words)
-    for path in (tmp_path / "{model}").rglob("*"):
+    for path in (tmp_path / name).rglob("*"):
         path.touch()
-    for name, old, new, again, not_again in (
+    for file, old, new, again, not_again in (
         ("text.txt", b"plain", b"other", {"specificity"}, {"model_files", "census"}),
         ("table.csv", b"child,children", b"cloud,children", {"census", "neuron_effects"}, {"model_files"}),
         ("model/config.json", b'"bos_token_id"', b'"box_token_id"', {"model_files", "census"}, set()),
     ):
-        path = tmp_path / "{model}" / name
+        path = tmp_path / name / file
         path.write_bytes(path.read_bytes().replace(old, new, 1))
         os.utime(path, (0, 0))
         found = set(job_counts(run(checkout, tmp_path, "-n", *words)))

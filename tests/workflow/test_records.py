@@ -105,10 +105,10 @@ def test_records_that_are_lost_in_part(whole):
 def test_results_of_another_run_in_the_place_of_these(whole, tmp_path):
     """All have records, but of the files that were there before."""
     other = shutil.copytree(whole, tmp_path / "other", symlinks=True)
-    before = change(other, "bootstrap", 11)
+    before = change(other, "probe_prompts", 99)
     assert snakemake(other)[0] == 0
     shutil.copytree(other / "results", whole / "results", dirs_exist_ok=True)
-    assert f"was made with bootstrap: 11 (now {before})" in refused(whole)
+    assert f"was made with probe_prompts: 99 (now {before})" in refused(whole)
 
 
 def test_files_of_an_unknown_configuration_are_refused(copied, monkeypatch):

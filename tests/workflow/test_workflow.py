@@ -108,6 +108,7 @@ def test_hostile_values_reach_the_commands_as_they_are(tmp_path):
     checkout = make_checkout(tmp_path / "checkout")
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     config |= yaml.safe_load((ROOT / "config/test.yaml").read_text())
+    config["operands"] |= {"operand_max": 99, "answer_max": 99}
     config["models"], templates = {}, {}
     for name, evil in EVIL.items():
         shutil.copytree(ROOT / "src/form_invariance/embedded/models/embedded-shared", checkout / evil)
