@@ -90,9 +90,13 @@ class FamilyFolders(dict):
 
 
 def pytest_collection_modifyitems(items):
-    """Slow files come first: where several processes share the files, the quick ones fill the end."""
+    """Slow files come first: where several processes share the files, the quick ones fill the end.
+
+    Of those that read the planted run, one comes first: the others would wait for it.
+    """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    waiting = ("browser", "drawing", "explainer")
+    items.sort(key=lambda item: (item.path not in slow, item.path.parent.name in waiting))
 
 
 def pytest_collection_finish():

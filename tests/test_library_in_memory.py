@@ -182,13 +182,9 @@ def test_a_compiled_model(tuned, whole):
 SAME_MODULES = {
     "GraniteConfig": {"attention_multiplier": 0.3},
     "SmolLM3Config": {"no_rope_layer_interval": 2},
-    "MinistralConfig": {},
-    "SeedOssConfig": {"attention_bias": True},
     "Olmo3Config": {},
     "StableLmConfig": {"partial_rotary_factor": 0.5},
     "GemmaConfig": {},
-    "CwmConfig": {},
-    "Ministral3Config": {},
     "GPTBigCodeConfig": {},
 }
 

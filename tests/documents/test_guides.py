@@ -6,6 +6,7 @@ import shutil
 import pandas as pd
 import pytest
 import yaml
+from configurations import SHIPPED
 from nights import at_night
 from stub_checkout import ROOT, make_checkout, pending
 
@@ -17,7 +18,11 @@ GUIDE, START = ((ROOT / f"docs/{name}.md").read_text() for name in ("extend", "s
 YAML = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
 
 
-(OF_A_MODEL,) = re.findall(r"```yaml\n(.*?)```", START, re.DOTALL)
+def merged(base, more):
+    """`base` with the keys of `more` added or replaced."""
+    if not isinstance(base, dict) or not isinstance(more, dict):
+        return more
+    return base | {key: merged(base.get(key), value) for key, value in more.items()}
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +48,19 @@ def test_configurations_of_other_tasks_are_planned(checkout, block, cells, rules
     assert {"heuristics", "agreement", "family_knockout", "browser"} & set(jobs) == set(rules.split())
 
 
-@pytest.mark.parametrize(
-    ("block", "cells"), [(OF_A_MODEL, 18), *at_night([(YAML[2], 22), (YAML[3], 21), (YAML[4], 24)])]
-)
+@pytest.mark.parametrize(("block", "cells"), at_night([(YAML[2], 22), (YAML[3], 21), (YAML[4], 24)]))
 def test_configurations_are_planned(checkout, block, cells):
-    one = {"models": {"mine": {"source": "embedded:embedded-shared"}}}
-    (checkout / "my.yaml").write_text(yaml.safe_dump({**one, **yaml.safe_load(block)}))
+    """Of the default configuration with one model, into which a block is written."""
+    one = SHIPPED | {"models": {"mine": {"source": "embedded:embedded-shared"}}}
+    (checkout / "my.yaml").write_text(yaml.safe_dump(merged(one, yaml.safe_load(block)), sort_keys=False))
     jobs = pending(checkout, "--until", "patching", "--configfile", "my.yaml")
     assert jobs["census"] == jobs["patching"] == cells
+
+
+def test_the_configuration_of_a_users_model_is_planned(checkout):
+    (block,) = re.findall(r"```yaml\n(.*?)```", START, re.DOTALL)
+    (checkout / "my.yaml").write_text(block)
+    assert pending(checkout, "--until", "patching", "--configfile", "my.yaml")["census"] == 18
 
 
 def test_maps_from_anywhere_are_scored(monkeypatch):

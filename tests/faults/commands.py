@@ -1,15 +1,13 @@
 """The commands of a finished run, taken from what Snakemake recorded of each job, to be run again by hand."""
 
 import json
-import os
 import shlex
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from replayed_run import written
-from stub_checkout import ROOT
+from stub_checkout import ROOT, environment
 
 
 @dataclass(frozen=True)
@@ -56,12 +54,10 @@ def input_kinds(job: Job) -> list[str]:
 
 def start(job: Job, folder: Path) -> subprocess.Popen[str]:
     """Start a job's command in a folder, in a process group of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     return subprocess.Popen(
         ["bash", "-c", f"exec {job.command}"],
         cwd=folder,
-        env=environment,
+        env=environment(ROOT, folder),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

@@ -38,8 +38,12 @@ def serve() -> None:
 def _known() -> dict[bytes, object]:
     """What `source_digest` reads in each file of the source, by its bytes; the libraries stay imported."""
     sys.path.insert(0, str(SOURCE))
+    from transformers import AutoTokenizer
+
+    from form_invariance.model.files import PACKAGED
     from form_invariance.workflow import job_costs, model_checks, source_digest  # noqa: F401
 
+    AutoTokenizer.from_pretrained(PACKAGED / "embedded-shared")  # this imports much
     known = {path.read_bytes(): source_digest._read(path) for path in SOURCE.rglob("*.py")}
     for name in [name for name in sys.modules if name.partition(".")[0] == "form_invariance"]:
         del sys.modules[name]

@@ -37,9 +37,25 @@ def environment(checkout: Path, home: Path | None = None) -> dict[str, str]:
     return env
 
 
-def snakemake(checkout: Path, *words: str, home: Path | None = None) -> tuple[int, str]:
-    """Run Snakemake in a checkout; returns the exit status and all that it printed. `home` as in `environment`."""
-    return snakemake_forks.run(words, checkout, environment(checkout, home))
+def snakemake(
+    checkout: Path, *words: str, folder: Path | None = None, home: Path | None = None
+) -> tuple[int, str]:
+    """Run Snakemake with a checkout's source, in it or in a folder; `home` as in `environment`.
+
+    Returns:
+        The exit status, and all that it printed.
+    """
+    return snakemake_forks.run(words, folder or checkout, environment(checkout, home))
+
+
+def listed_jobs(out: str) -> list[tuple[str, dict[str, str], dict[str, str]]]:
+    """The rule, the directives and the wildcards of each job that a dry run lists."""
+    parts, found = re.split(r"^(?:local)?rule (\w+):$", out, flags=re.MULTILINE)[1:], []
+    for rule, text in zip(parts[::2], parts[1::2], strict=True):
+        fields = dict(re.findall(r"^    (input|output|wildcards): (.*)$", text, re.MULTILINE))
+        named = dict(item.split("=") for item in fields.get("wildcards", "").split(", ") if item)
+        found.append((rule, fields, named))
+    return found
 
 
 def job_counts(out: str) -> dict[str, int]:

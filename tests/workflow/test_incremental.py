@@ -5,7 +5,6 @@ A change concerns some jobs directly; expected are these and all that follow fro
 
 import json
 import os
-import re
 from collections.abc import Iterable
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from stub_checkout import snakemake
+from stub_checkout import listed_jobs, snakemake
 
 pytestmark = pytest.mark.slow
 
@@ -41,10 +40,8 @@ def planned(checkout: Path, *words: str) -> list[Job]:
     """The jobs that a dry run lists, without the target rule; with `--forceall` every job of the configuration."""
     status, out = snakemake(checkout, "-n", *words)
     assert status == 0, out
-    parts, found = re.split(r"^(?:local)?rule (\w+):$", out, flags=re.MULTILINE)[1:], []
-    for rule, text in zip(parts[::2], parts[1::2], strict=True):
-        fields = dict(re.findall(r"^    (input|output|wildcards): (.*)$", text, re.MULTILINE))
-        named = dict(item.split("=") for item in fields.get("wildcards", "").split(", ") if item)
+    found = []
+    for rule, fields, named in listed_jobs(out):
         wildcards = tuple((key, named[key]) for key in KEYS if key in named)
         files = (frozenset(fields.get(kind, "").split(", ")) for kind in ("input", "output"))
         found += [Job(rule, wildcards, *files)] if rule != "default" else []

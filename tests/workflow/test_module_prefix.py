@@ -3,9 +3,8 @@
 import re
 
 import pytest
-import snakemake_forks
 import yaml
-from stub_checkout import ROOT, environment, make_checkout
+from stub_checkout import ROOT, make_checkout, snakemake
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +28,7 @@ def run(folder, checkout, *words, **config):
         "use rule * from form_invariance as fi_*\n"
         "rule mine:\n    default_target: True\n    input: rules.fi_all.input\n"
     )
-    status, out = snakemake_forks.run((*words, "--cores", "2"), folder, environment(checkout))
+    status, out = snakemake(checkout, *words, "--cores", "2", folder=folder)
     assert status == 0, out
     return out
 

@@ -7,9 +7,8 @@ import shutil
 from shlex import quote
 
 import pytest
-import snakemake_forks
 import yaml
-from stub_checkout import ROOT, environment, job_counts, make_checkout, pending, snakemake
+from stub_checkout import ROOT, job_counts, make_checkout, pending, snakemake
 
 from form_invariance.errors import UserError
 from form_invariance.workflow.paths import check_folders
@@ -28,7 +27,7 @@ def checkout(tmp_path_factory):
 
 
 def run(checkout, folder, *words):
-    status, out = snakemake_forks.run(("-s", str(checkout / "Snakefile"), *words), folder, environment(checkout))
+    status, out = snakemake(checkout, "-s", str(checkout / "Snakefile"), *words, folder=folder)
     assert status == 0, out
     return out
 

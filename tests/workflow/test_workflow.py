@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from stub_checkout import ROOT, make_checkout, pending, snakemake
+from stub_checkout import ROOT, listed_jobs, make_checkout, pending, snakemake
 
 from form_invariance.cli import command_line
 from form_invariance.experiment.options import recorded
@@ -32,17 +32,6 @@ def planned(clean):
     return out
 
 
-def wildcards_by_rule(out):
-    """The wildcards of every job that a dry run lists, by rule."""
-    parts = re.split(r"^(?:local)?rule (\w+):$", out, flags=re.MULTILINE)[1:]
-    found = {}
-    for rule, text in zip(parts[::2], parts[1::2], strict=True):
-        line = re.search(r"^    wildcards: (.*)$", text, re.MULTILINE)
-        values = dict(item.split("=") for item in line[1].split(", ")) if line else {}
-        found.setdefault(rule, []).append(values)
-    return found
-
-
 MODELS = ("embedded-shared", "embedded-separate")
 GRID = {
     "model": set(MODELS),
@@ -54,7 +43,9 @@ GRID = {
 
 def test_default_dry_run_lists_every_cell(clean, planned):
     variants = {f"{name}~{number}" for name, number in product(GRID["format"], (1, 2))}
-    found = wildcards_by_rule(planned)
+    found = {}
+    for rule, _, wildcards in listed_jobs(planned):
+        found.setdefault(rule, []).append(wildcards)
     figures = {job["figure"] for job in found.pop("figure")}
     assert {"overlap", "keep_only", "knockout", "exchange", "transfer"} <= figures
     for rule, jobs in found.items():
