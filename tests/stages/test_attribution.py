@@ -67,15 +67,6 @@ def test_a_small_patch_has_its_first_order_effect(tiny):
         torch.testing.assert_close(first_order[layer - FIRST], exact, atol=5e-5, rtol=5e-2)
 
 
-def test_batches_change_nothing(tiny):
-    model, tokenizer = tiny
-    tokens, corrupt, answers = prepared(tokenizer, "word")
-    given = last_token_neurons(model, corrupt, FIRST)
-    whole = attribute(model, tokens, given, answers, FIRST)
-    pieces = attribute(model, tokens, given, answers, FIRST, batch=3)
-    torch.testing.assert_close(whole, pieces, atol=1e-6, rtol=1e-5)
-
-
 @pytest.mark.parametrize("prompts", [1, 3])
 def test_table_ranks_by_mean_plus_sample_deviation(prompts):
     effects = np.random.default_rng(0).integers(0, 3, size=(3, prompts, 100)).astype(np.float32)

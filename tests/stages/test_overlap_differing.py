@@ -44,21 +44,6 @@ def overall(table):
     return found, own[own["quantity"] == "invariance"].iloc[0]
 
 
-@pytest.mark.parametrize(
-    ("parts", "invariance"),
-    [
-        (lambda form, operator: [(operator, K)], 1.0),
-        (lambda form, operator: [(form, K)], 0.0),
-        (lambda form, operator: [("anything", 5), (operator, 5)], 1.0),
-    ],
-    ids=["of the operator", "of the format", "half of it generic"],
-)
-def test_planted_circuits(parts, invariance):
-    found, row = overall(differing_table(grid(parts, noise=0.05), [K], 50, 0))
-    assert found["nothing"] > 0.8
-    assert row["value"] == pytest.approx(invariance, abs=0.05)
-
-
 def test_no_shared_neuron_is_no_certainty():
     """No resample differs; two sets of 20 neurons may share 3.7 of the 40 in their union (rule of three)."""
     cells = {}

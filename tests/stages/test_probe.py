@@ -120,7 +120,7 @@ def test_only_right_uniform_answers_are_probed():
 
 
 def test_the_work_may_be_cut(tokenizer, tiny, monkeypatch):
-    chosen = probe.choose_prompts({("code", "addition"): census("code", correct=0.2)}, 5000, 0)
+    chosen = probe.choose_prompts({("code", "addition"): census("code", correct=0.1)}, 5000, 0)
     whole = probe.run(tiny[0], tokenizer, chosen, 0)
     monkeypatch.setattr(probe, "_RESIDUAL_BYTES", 1)
     monkeypatch.setattr(probe, "_FIT_BYTES", 1)

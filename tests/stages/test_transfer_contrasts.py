@@ -136,7 +136,7 @@ def built(request, tmp_path_factory):
     templates = {name: TEMPLATES[name] for name in COPYING}
     copying = dict.fromkeys(COPYING, COPYING_AROUND) if request.param == "copies by others" else COPYING
     censuses = {
-        name: take_census(run.model, run.tokenizer, template, "addition", Arithmetic(EXPRESSION, LIMITS), None, 0)
+        name: take_census(run.model, run.tokenizer, template, "addition", Arithmetic(EXPRESSION, LIMITS), 1000, 0)
         for name, template in templates.items()
     }
     planted, numbers = planted_models.planted_neurons(True, seed=0), np.arange(WIDTH)
