@@ -122,7 +122,7 @@ def test_runs_and_prompts_do_not_see_each_other(tiny):
 
 
 @pytest.mark.parametrize("scale", [1, 1e4])
-@pytest.mark.parametrize("logits", [1, 16, 10**6])
+@pytest.mark.parametrize("logits", [16, 10**6])
 def test_log_probabilities_in_pieces_equal_log_softmax(tiny, monkeypatch, logits, scale):
     """Also where the sum of exp would overflow."""
     pieces = []

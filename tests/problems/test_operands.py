@@ -27,6 +27,11 @@ def test_expressions_equal_pythons(expression):
             assert y == 0
 
 
+def test_what_is_not_exact_is_not_defined():
+    *_, defined = evaluate("a * a * a - a * a * a", np.array([2 * 10**5, 3 * 10**5]), np.array([1, 1]))
+    assert defined.tolist() == [True, False]
+
+
 def test_an_empty_pool_is_refused():
     with pytest.raises(UserError, match="no pair of"):
         operand_pool("a * b", OperandRange(operand_min=500, operand_max=600))
