@@ -102,31 +102,18 @@ def test_the_summary_has_every_question_with_its_difference_and_verdict(given):
 
 
 OVERLAP = "shared/addition/overlap"
+FAULTS = [
+    ("jaccard", [OVERLAP], "'jaccard' is not a figure of overlap; it has differing, "),
+    ("overlap", ["code/addition/census"], "census.parquet is a table of census; this figure needs "),
+    ("overlap", 2 * [OVERLAP], "overlap.parquet is given twice"),
+    ("overlap", ["shared/addition/reliability"], "there is no table of overlap; this figure needs "),
+]
 
 
-@pytest.mark.parametrize(
-    ("stage", "name", "tables", "sentence"),
-    [
-        ("overlaps", "overlap", [OVERLAP], "'overlaps' is not a stage with a figure; these are "),
-        ("overlap", "jaccard", [OVERLAP], "'jaccard' is not a figure of overlap; it has differing, "),
-        (
-            "overlap",
-            "overlap",
-            ["code/addition/census"],
-            "census.parquet is a table of census; this figure needs ",
-        ),
-        ("overlap", "overlap", 2 * [OVERLAP], "overlap.parquet is given twice"),
-        (
-            "overlap",
-            "overlap",
-            ["shared/addition/reliability"],
-            "there is no table of overlap; this figure needs ",
-        ),
-    ],
-)
-def test_a_fault_is_one_sentence(tmp_path_factory, stage, name, tables, sentence, tmp_path, capsys):
+@pytest.mark.parametrize(("name", "tables", "sentence"), FAULTS)
+def test_a_fault_is_one_sentence(tmp_path_factory, name, tables, sentence, tmp_path, capsys):
     files = [str(planted(tmp_path_factory).folder / f"{table}.parquet") for table in tables]
-    words = ["figure", stage, name, "--tables", *files, "--title", "m", "--k", "8"]
+    words = ["figure", "overlap", name, "--tables", *files, "--title", "m", "--k", "8"]
     assert main([*words, "--output", str(tmp_path / "x.png")]) == 2
     said = capsys.readouterr().err
     assert sentence in said
