@@ -1,5 +1,6 @@
 """Transfer against hooks over whole sequences, and the choice of pairs and neurons."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -119,6 +120,11 @@ def test_conditions_choose_the_right_pairs():
 def test_copying_donors_have_the_answers_of_those_that_compute():
     censuses = {"D": census(lambda a, b: a != 7, "D"), "T": census(lambda a, b: b > 8, "T")}
     plans = plan(censuses, [], 1000, 0, "addition")
+    # The first of the targets has no donor with another answer.
+    conditions = plans["D", "T"][1].conditions
+    (place,) = (place for place, c in enumerate(conditions) if c.name == "interchange")
+    cut = {name: getattr(conditions[place], name)[1:] for name in ("targets", "donors", "donor_tokens")}
+    conditions[place] = replace(conditions[place], **cut)
     # Answers 12 to 26; those from 20 on have no copy, each other has two.
     copies = pd.DataFrame({"a": np.arange(12, 20).repeat(2)})
     copies["prompt"] = [f"C {a} {place}" for place, a in enumerate(copies["a"])]
