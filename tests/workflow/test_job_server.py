@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import psutil
 import pytest
@@ -28,6 +29,8 @@ def call(*words, folder=None, **more):
         [sys.executable, "-m", "form_invariance", *words],
         cwd=folder,
         env={**os.environ, **ALONE, **more},
+        # Where the tests run in the background, it is ignored.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
