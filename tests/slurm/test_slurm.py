@@ -15,6 +15,8 @@ import pytest
 import yaml
 from stub_checkout import ROOT, environment, make_checkout, pending, snakemake
 
+from form_invariance.workflow import job_server
+
 pytestmark = pytest.mark.skipif(cluster.missing() is not None, reason=str(cluster.missing()))
 
 QUICK = ["--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "5"]
@@ -33,6 +35,8 @@ TARGETS = [
     *(f"{SHARED}/{name}_contrasts.parquet" for name in ("intervention", "transfer")),
 ]
 """Jobs of every kind: with and without a model, of one cell and of all, groups of tables and of figures."""
+ALONE = {job_server.ADDRESS: ""}
+"""Stubs need no server, which would import the libraries for every job."""
 RANKINGS = ["--until", "patching", "preflight"]
 HUNGRY, SLOW = (f"results/embedded-shared/{name}/addition/census.parquet" for name in ("symbolic", "word"))
 
@@ -62,7 +66,7 @@ def troubled(slurm, tmp_path_factory):
     )
     (checkout / "hungry").write_text(f"{HUNGRY} 4500")
     (checkout / "slow").write_text(SLOW)
-    run = start(checkout, folder / "home", HUNGRY, SLOW, "--set-resources", "census:runtime=attempt")
+    run = start(checkout, folder / "home", HUNGRY, SLOW, "--set-resources", "census:runtime=attempt", **ALONE)
     yield run, checkout
     if run.poll() is None:
         os.killpg(run.pid, signal.SIGKILL)
@@ -81,13 +85,13 @@ def prepare(folder: Path, home: Path, *, stub: bool) -> Path:
     return checkout
 
 
-def start(checkout: Path, home: Path, *words: str) -> subprocess.Popen[str]:
+def start(checkout: Path, home: Path, *words: str, **more: str) -> subprocess.Popen[str]:
     """Start `snakemake --profile slurm` in a process group of its own; what it prints goes to run.log."""
     with (checkout / "run.log").open("a") as log:
         return subprocess.Popen(
             ["snakemake", "--profile", "slurm", *QUICK, *words],
             cwd=checkout,
-            env=environment(checkout, home),
+            env=environment(checkout, home) | more,
             stdout=log,
             stderr=subprocess.STDOUT,
             text=True,
@@ -192,7 +196,7 @@ def test_a_killed_snakemake_is_resumed(tmp_path, home):
     local = prepare(tmp_path / "local", home, stub=True)
     assert snakemake(local, *RANKINGS)[0] == 0
     checkout = prepare(tmp_path / "checkout", home, stub=True)
-    run = start(checkout, home, *RANKINGS)
+    run = start(checkout, home, *RANKINGS, **ALONE)
 
     def some_are_done(jobs) -> bool:
         return "Finished jobid" in (checkout / "run.log").read_text() and len(outputs(checkout)) >= 4
@@ -207,7 +211,7 @@ def test_a_killed_snakemake_is_resumed(tmp_path, home):
     resumed = subprocess.run(
         ["make", "resume", f"ARGS={' '.join([*RANKINGS, *QUICK])}"],
         cwd=checkout,
-        env=environment(checkout, home),
+        env=environment(checkout, home) | ALONE,
         capture_output=True,
         text=True,
         timeout=600,
