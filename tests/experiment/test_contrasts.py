@@ -147,6 +147,14 @@ def welch(samples):
     return t.ppf(0.975, freedom) * np.sqrt(sum(squares))
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_limit_error_is_that_of_the_less_certain_limit(sign):
+    """Of squares, whose upper end is sparse: the rank of a percentile has the standard deviation of a binomial."""
+    drawn, rank = sign * np.linspace(0, 1, 1001) ** 2, (0.025 * 0.975 * 1001) ** 0.5
+    _, _, error = limits(np.array([0.5, *drawn]), [[("+", a, 0) for a in range(20)]])
+    assert error == pytest.approx(2 * 0.975 * rank / 1000, rel=1e-3)
+
+
 def test_the_limit_error_is_the_spread_of_the_limits_over_seeds():
     values = np.random.default_rng(3).normal(size=50)
     rows_by_seed = [described(pair_of(values, np.zeros(50), seed)) for seed in range(200)]

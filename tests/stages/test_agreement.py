@@ -118,6 +118,15 @@ def test_the_null_is_the_mean_over_all_pairs_of_neurons(by_layer):
     assert table.loc["pair_jaccard"].equals(table.loc["three_way_jaccard"])
 
 
+def test_every_permutation_keeps_the_sets_of_a_format_and_of_a_layer():
+    sets, layers = np.arange(60, dtype=np.uint32), np.repeat([2, 5], [40, 20])
+    for within, parts in ((None, [slice(None)]), (layers, [slice(40), slice(40, None)])):
+        shuffled = agreement._shuffle(sets, within, 30, np.random.default_rng(0))
+        for part in parts:
+            assert (np.sort(shuffled[:, part], axis=1) == sets[part]).all()
+        assert len({tuple(row) for row in shuffled.tolist()}) == 30
+
+
 @pytest.mark.parametrize("permutations", [1, 50])
 def test_permutations_in_batches_are_as_many_as_asked_for(permutations, monkeypatch):
     sizes, shuffle = [], agreement._shuffle
