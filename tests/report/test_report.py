@@ -45,6 +45,7 @@ CAPTIONED = Answer(QUESTIONS["same"].label, "Yes.", pd.DataFrame({"x": [1]}), ("
 def render(folder, answers=None):
     """The page of some answers, or of a made-up one."""
     wide = pd.DataFrame({f"a long name of a column {i}": [0.25, None] for i in range(20)})
+    wide["<blink>"] = "<blink>"
     nasty = Answer("Is 1 < 2?", "<script>alert(1)</script>", wide, ("overlap",))
     files = (
         {("m", "overlap"): folder / "figures/m/overlap.svg"},
@@ -86,6 +87,7 @@ def test_a_broken_file_is_named(finished_files, name):
 def test_the_page_needs_no_other_file_and_opens_from_disk(open_from_disk, finished_files):
     html = render(finished_files)
     assert "<script" not in html
+    assert "<blink" not in html, "a column's name or value is not escaped"
     assert "&lt;script&gt;" in html
     assert "formats: &#39;&lt;b&gt;&#39;" in html
     assert set(re.findall(r'href="((?!data:|#)[^"]*)"', html)) == {"browser/m.html", "explained.html"}

@@ -82,6 +82,22 @@ def test_the_shuffled_ceiling_equals_all_permutations(k):
     assert found.tolist() == [[pytest.approx(counts[0] / counts[1])]]
 
 
+def test_halves_of_unequal_sizes_equal_plain_sets():
+    """Each cell has two prompts, which are its halves, and few positive effects, so that sets fall short of k."""
+    rng, ks = np.random.default_rng(0), [1, 2, 3, 4]
+    effects = {name: rng.normal(size=(1, 2, 6)) for name in ("one", "two", "three")}
+    cells = {name: Effects({2: own}, {2: np.arange(6)}, 6, name, Membership()) for name, own in effects.items()}
+    found = jaccard.between_halves(cells, dict.fromkeys(cells, np.eye(2)[None]), ks)[:, 0]
+    for k, values in zip(ks, found, strict=True):
+        tops = [
+            [{place for place in np.argsort(-half)[:k] if half[place] > 0} for half in own[0]]
+            for own in effects.values()
+        ]
+        expected = [[len(one[0] & two[1]) / len(one[0] | two[1]) for two in tops] for one in tops]
+        np.testing.assert_allclose(values, expected)
+    assert {len(half) for both in tops for half in both} > {k}
+
+
 @pytest.mark.parametrize(("candidates", "given"), [(WIDTH, True), (2 * K, False)])
 def test_where_the_ceiling_is_chance_no_invariance_is_given(candidates, given):
     """Effects of noise, and planted ones among many candidates: the halves of both overlap."""

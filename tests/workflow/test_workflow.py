@@ -176,7 +176,10 @@ def test_all_imports_of_the_package_are_found():
         # Blocks for types alone never run.
         text = re.sub(r"^if TYPE_CHECKING:\n(?:(?:    .*)?\n)+", "", path.read_text(), flags=re.MULTILINE)
         nodes = list(ast.walk(ast.parse(text)))
-        modules = [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
+        members = [
+            (node.module, name.name) for node in nodes if isinstance(node, ast.ImportFrom) for name in node.names
+        ]
+        modules = [part for module, name in members for part in (module, f"{module}.{name}")]
         modules += [name.name for node in nodes if isinstance(node, ast.Import) for name in node.names]
         assert set(modules) <= source_digest._read(path)[1], path
 
