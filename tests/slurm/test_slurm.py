@@ -171,7 +171,7 @@ def test_the_same_tables_as_on_one_machine_and_one_gpu_a_job(tmp_path, home):
                 cancelled.append(number)
         return False
 
-    jobs = watch(start(checkout, home, *TARGETS), checkout, 1200, cancel_the_first_census)
+    jobs = watch(start(checkout, home, *TARGETS), checkout, 2000, cancel_the_first_census)
     assert cancelled
     assert max(at_once) == cluster.GPUS
     for job in jobs.values():
