@@ -92,7 +92,8 @@ class FamilyFolders(dict):
 def pytest_collection_modifyitems(items):
     """Slow files come first: where several processes share the files, the quick ones fill the end.
 
-    Of those that read the planted run, one comes first: the others would wait for it.
+    Several files read the planted run. One of them comes early and makes it; the others come last, so that no
+    process waits for it.
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     waiting = ("browser", "drawing", "explainer")

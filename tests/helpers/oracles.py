@@ -87,7 +87,9 @@ def readout(z: Tensor, answers: Tensor, center: bool) -> dict[str, np.ndarray]:
 
 def normalized_logit(z: Tensor, answers: Tensor, center: bool) -> np.ndarray:
     """logit[r] / max logit from logits (B, V)."""
-    z = z.double() - (z.double().mean(-1, keepdim=True) if center else 0)
+    z = z.double()
+    if center:
+        z = z - z.mean(-1, keepdim=True)
     return (z.gather(1, answers[:, None])[:, 0] / z.max(-1).values).numpy()
 
 

@@ -30,7 +30,7 @@ CONFIG = SHIPPED | {
 SIZE = ("--k", PLANTED)
 ONCE = ("heuristic-null", "preflight", "probe", "engine-check")
 ONCE += ("figure", "report", "browser", "paper-tables")
-"""What runs for one model alone; the other one finds its files."""
+"""Commands that run for the first model alone; the second run starts with a copy of their files."""
 
 
 class Run:
@@ -54,7 +54,7 @@ class Run:
 
 
 def run(place, calls, first=None, shared=True, **options):
-    """Run command lines on a planted model in a new folder, in which the files of a first run are."""
+    """Run command lines on a planted model in a new folder, into which the files of a first run are copied."""
     planted_models.write_model(place / "model", shared, seed=0)
     (place / "calls.json").write_text(json.dumps(calls))
     if first is not None:

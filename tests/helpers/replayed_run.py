@@ -11,7 +11,7 @@ from form_invariance.cli import main
 
 
 def calls_of(folder, config, *targets):
-    """The command lines, in an order that works, that make some files, or everything; from a dry run."""
+    """The command lines that make some files, or everything, in a valid order, as a dry run prints them."""
     checkout = make_checkout(folder)
     (checkout / "config/config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     status, out = snakemake(checkout, "-n", "-p", *targets)

@@ -36,7 +36,7 @@ def serve() -> None:
 
 
 def _known() -> dict[bytes, object]:
-    """What `source_digest` reads in each file of the source, by its bytes; the libraries stay imported."""
+    """By the bytes of each source file: what `source_digest` reads in it. The libraries stay imported."""
     sys.path.insert(0, str(SOURCE))
     from transformers import AutoTokenizer
 
@@ -52,7 +52,7 @@ def _known() -> dict[bytes, object]:
 
 
 def _remember(known: dict[bytes, object]) -> None:
-    """Let a checkout's source digest not read again what is the same file here."""
+    """Keep a checkout's source digest from parsing files again that are the same here."""
     if (Path(sys.path[1]) / "form_invariance").exists():
         from form_invariance.workflow import source_digest
 

@@ -64,7 +64,7 @@ def measured(folder, share, seed, late_failures=False, ks=KS):
 
 @pytest.mark.slow
 def test_effects_grow_with_the_shared_part_and_exchange_tells_a_half_from_the_whole(tmp_path):
-    """Transfer corrects failures before the shared neurons, and none that arise in other late neurons."""
+    """Transfer corrects failures that arise before the shared neurons, but not those of other late neurons."""
     half, whole, late = (
         measured(tmp_path / str(number), *given, ks=(PLANTED,)).set_index("measure")
         for number, given in enumerate([(0.5, 300), (1, 300), (1, 300, True)])

@@ -29,7 +29,7 @@ def call(*words, folder=None, **more):
         [sys.executable, "-m", "form_invariance", *words],
         cwd=folder,
         env={**os.environ, **ALONE, **more},
-        # Where the tests run in the background, it is ignored.
+        # A shell lets processes in the background ignore SIGINT, and their children inherit this.
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
