@@ -8,11 +8,9 @@ from form_invariance.experiment.contrasts import ALL, described, over_cells, pai
 
 
 def plain_rows(cells, resamples, seed):
-    """{(format or direction, operator): row}; intervals without this noise are tested in test_contrasts.py.
+    """{(format or direction, operator): row}; a cell is (first, second, problems, control, draws, halves).
 
-    Args:
-        cells: (first, second, problems, control, draws, halves) by the same keys; halves are the mean differences
-            with the neurons that are ranked by either half of the train prompts.
+    Halves are the mean differences by either half of the train prompts; test_contrasts.py tests the other noise.
     """
     pairs = {key: paired(*cell[:3], resamples, seed, *cell[3:5]) for key, cell in cells.items()}
     errors = {}

@@ -2,6 +2,7 @@
 
 import math
 from functools import cache
+from itertools import chain, product
 
 from form_invariance.stages.heuristics.names import family
 
@@ -16,20 +17,14 @@ def places_where(grid, sides, holds):
     return frozenset(place for place, values in enumerate(zip(*columns, strict=True)) if all(map(holds, values)))
 
 
-def ranges(widths, end, step):
-    """(start, end) of half-open ranges."""
-    return [(start, start + width) for width in widths for start in range(0, end, step(width))]
-
-
-def operand_ranges(grid):
-    return ranges(WIDTHS.get(grid.kind, (10, 30, 50, 100)), grid.max_operand, lambda width: width)
-
-
-def result_ranges(grid):
+def ranges(grid):
+    """(start, end) of half-open ranges of operands, and of answers."""
     most = grid.max_operand
     ends = {"addition": 2 * most, "subtraction": most, "division": most, "multiplication": 1000}
     end = ends.get(grid.kind, int(max(grid.answer)) + 1)
-    return ranges(RESULT_WIDTHS.get(grid.kind, (10, 30, 50)), end, lambda width: max(width // 3, 10))
+    widths, result = WIDTHS.get(grid.kind, (10, 30, 50, 100)), RESULT_WIDTHS.get(grid.kind, (10, 30, 50))
+    operands = [(start, start + width) for width in widths for start in range(0, most, width)]
+    return operands, [(start, start + width) for width in result for start in range(0, end, max(width // 3, 10))]
 
 
 @cache
@@ -47,15 +42,10 @@ def candidates(grid):
                 if prefix != "result" or grid.kind != "division":
                     yield f"{prefix}_{r}mod{n}", places_where(grid, sides, lambda value: value % n == r)
     yield "same_operand", frozenset(place for place in range(len(grid.a)) if grid.a[place] == grid.b[place])
-    for names in (("op1", "op2"), ("both_operands",)):
-        for start, end in operand_ranges(grid):
-            for name in names:
-                yield (
-                    f"{name}_range_{start}_{end}",
-                    places_where(grid, SIDES[name], range(start, end).__contains__),
-                )
-    for start, end in result_ranges(grid):
-        yield f"result_range_{start}_{end}", places_where(grid, (2,), range(start, end).__contains__)
+    operands, results = ranges(grid)
+    groups = product(operands, ("op1", "op2")), product(operands, ["both_operands"]), product(results, ["result"])
+    for (start, end), name in chain(*groups):
+        yield f"{name}_range_{start}_{end}", places_where(grid, SIDES[name], range(start, end).__contains__)
     for prefix, values in (("op1", grid.a), ("op2", grid.b), ("result", grid.answer)):
         for value in sorted(set(values.tolist())):
             yield f"{prefix}_value_{value:03d}", places_where(grid, SIDES[prefix], value.__eq__)
@@ -112,10 +102,7 @@ def strict_multi(grid, values):
 
 
 def plain_strict(grid, classes, operand_map, result_map):
-    """The strict scores of one neuron: {heuristic: (score, base rate, evidence, places, values by place)}.
-
-    classes: `strict_classes`.
-    """
+    """The strict scores of one neuron: {heuristic: (score, base rate, evidence, places, values by place)}."""
     by_operand, by_result = (dict(enumerate(one.tolist())) for one in (operand_map, result_map))
     both_ends = {name: not name.startswith("result") or "mod" in name for name in classes}
     sets = strict_multi(grid, by_result) if grid.kind == "division" else {}
@@ -133,9 +120,8 @@ def plain_evidence(score, base, size):
     """Log likelihood ratio of a score above its base rate."""
     if score <= base:
         return 0.0
-    return size * (
-        score * math.log(score / base) + ((1 - score) * math.log((1 - score) / (1 - base)) if score < 1 else 0)
-    )
+    rest = (1 - score) * math.log((1 - score) / (1 - base)) if score < 1 else 0
+    return size * (score * math.log(score / base) + rest)
 
 
 def plain_labels(found, significant, threshold):

@@ -1,5 +1,3 @@
-"""The census against Hugging Face's logits."""
-
 import zlib
 
 import numpy as np
@@ -37,7 +35,6 @@ def test_every_column_equals_hugging_faces_logits(tiny, tiny_folder, monkeypatch
     own = z.gather(1, answers)
     np.testing.assert_allclose(table["logit"], (own[:, 0] - z.mean(1)).numpy(), atol=1e-4)
     np.testing.assert_allclose(table["probability"], z.softmax(1).gather(1, answers)[:, 0], rtol=1e-3)
-    assert table["predicted_token"].tolist() == z.argmax(1).tolist()
     assert table["rank"].tolist() == ((z > own).sum(1) + 1).tolist()
     assert table["predicted"].tolist() == [tokenizer.text(token) for token in z.argmax(1).tolist()]
 
@@ -84,10 +81,6 @@ def test_digits_asked_in_one_pass_are_those_of_a_prompt_each(tiny, raw_tokenizer
     assert (table["answer_token"].map(tokenizer.text) == table["answer"].astype(str).str[digit]).all()
     for name in ("predicted_token", "correct"):
         assert (table[name] == alone[name]).all()
-    # Another batch shape rounds logits differently, so two tokens with nearly equal ones may change places.
-    moved = (table["rank"] - alone["rank"]).abs()
-    assert moved.max() <= 1
-    assert (moved > 0).mean() < 0.01
     np.testing.assert_allclose(table["logit"], alone["logit"], atol=1e-5)
     np.testing.assert_allclose(table["probability"], alone["probability"], rtol=1e-5)
 

@@ -1,5 +1,3 @@
-"""Published scores against golden data; strict scores against sets of pairs."""
-
 from itertools import product
 from pathlib import Path
 
@@ -78,27 +76,15 @@ def test_strict_scores_and_labels_equal_sets_of_pairs(expression, max_operand, m
     pd.testing.assert_frame_equal(floored, table.query("score >= 0.55").reset_index(drop=True))
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS.values())
-def test_the_kind_of_an_operator_whatever_its_spaces(expression):
-    kind, (a, sign, b) = kind_of(expression), expression.split()
-    assert EXPRESSIONS[kind] == expression
-    for text in (f"{a}{sign}{b}", f" {a}  {sign}{b}"):
-        assert kind_of(text) == kind, text
-    unreadable = ["a +", "", "a\0", "(" * 500, "-" * 9**5]
-    assert {kind_of(text) for text in ("a % b", "b + a", "a / b", "max(a, b)", *unreadable)} == {"other"}
-
-
 @pytest.mark.parametrize("expression", ANY)
 def test_the_grid_is_all_pairs_with_an_answer(expression):
     grid = make_grid(expression, 40)
-    first = 1 if expression == "a // b" else 0
-    pairs = [
-        (a, b, eval(expression, {"a": a, "b": b, "max": max})) for a in range(first, 40) for b in range(first, 40)
-    ]
+    operands = range(1 if expression == "a // b" else 0, 40)
+    pairs = [(a, b, eval(expression, {"a": a, "b": b, "max": max})) for a, b in product(operands, repeat=2)]
     expected = [pair for pair in pairs if 0 <= pair[2] <= 999]
     assert list(zip(grid.a.tolist(), grid.b.tolist(), grid.answer.tolist(), strict=True)) == expected
     assert (EXPRESSIONS.get(grid.kind, "max(a, b)"), grid.max_operand) == (expression, 40)
-    assert grid.a.dtype == np.int64
+    assert kind_of(expression.replace(" ", "")) == kind_of(f" {expression}  ") == grid.kind
 
 
 def test_the_published_grid_of_addition_alone_ends_one_short():
@@ -141,23 +127,3 @@ def test_what_remains_of_a_class_equals_the_plain_way():
         assert strict._remains(own, explained, rank(values[None]), 0, 0.5) == expected, trial
         found.append(expected)
     assert 50 < sum(found) < 350
-    even = np.arange(256) % 2 == 0
-    order = np.concatenate([np.flatnonzero(even)[:96], np.flatnonzero(~even), np.flatnonzero(even)[96:]])
-    nothing, ranks = np.zeros(256, dtype=bool), rank(-np.argsort(order)[None])
-    # Three quarters where half is chance: half beyond chance, just so.
-    assert strict._remains(even, nothing, ranks, 0, 0.5)
-    assert not strict._remains(even, nothing, ranks, 0, 0.501)
-
-
-def test_a_label_needs_the_threshold_and_no_more():
-    grid = make_grid("max(a, b)", 16)  # 256 pairs; a is even in half of them
-    even = grid.a % 2 == 0
-    top = np.zeros(256, dtype=bool)
-    for half, size in ((even, 96), (~even, 32)):  # three quarters of the top half
-        top[np.random.default_rng(0).permutation(np.flatnonzero(half))[:size]] = True
-    maps = (top + 0.001 * np.random.default_rng(1).random(256))[None].astype(np.float32)
-    null = make_null(grid, maps=(300, 1200))
-
-    for threshold, label in ((0.5, True), (0.501, False)):
-        table = strict.score(maps, np.zeros_like(maps), grid, threshold, null=null).set_index("heuristic")
-        assert table.loc["op1_0mod2", ["score", "base_rate", "lift", "label"]].tolist() == [0.75, 0.5, 1.5, label]

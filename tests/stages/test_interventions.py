@@ -1,5 +1,3 @@
-"""Keep-only, knockout and full ablation against TransformerLens hooks over whole sequences."""
-
 import collections
 import dataclasses
 import itertools
@@ -14,36 +12,33 @@ from small_prompts import CACHE_PROMPTS, PAIRS, plain_means, prepare
 
 from form_invariance.experiment import ablation, intervene, readout
 from form_invariance.experiment.controls import Draws, circuit_set, draw_control, match_distance
-from form_invariance.experiment.means import MeanCache
 from form_invariance.experiment.run import Run
 from form_invariance.model import decoder
 from form_invariance.model import loading as models
 from form_invariance.model.replay import last_token_neurons
+from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.interventions import compute as interventions
 from form_invariance.stages.mean_cache import compute as mean_cache
 
 
-def started(tiny, name):
-    """The unmodified run of a format's prompts, and the means of its neurons."""
-    tokens, answers, means = prepare(*tiny, name)
-    return next(ablation.start_runs(tiny[0], tokens, answers, 2)), means
-
-
 @pytest.mark.parametrize(
-    ("name", "center", "first", "bos"),
-    [("symbolic", True, 2, True), ("symbolic", True, 3, True), ("word", False, 2, False)],
+    ("family", "name", "center", "first", "bos"),
+    [
+        *(("llama", "symbolic", True, 2, True), ("llama", "symbolic", True, 3, True)),
+        *(("llama", "word", False, 2, False), ("gpt2", "word", True, 2, True)),
+        *(("gpt-neox", "symbolic", True, 2, True), ("gemma2", "symbolic", True, 2, True)),
+    ],
 )
-def test_keep_only_and_knockout_equal_hooks(tiny, tiny_folder, name, center, first, bos):
+def test_keep_only_and_knockout_equal_hooks(family_folders, family, name, center, first, bos):
     """BOS is never ablated; without it the first token is; the last layer alone may be late."""
-    model, tokenizer = tiny
+    folder = family_folders[family]
+    model, tokenizer = models.load(folder), load_tokenizer(folder)
     tokenizer = tokenizer if bos else PromptTokenizer(tokenizer.tokenizer, None)
     tokens, answers, means = prepare(model, tokenizer, name)
-    layers, width = 4, model.config.d_mlp
-    plain = plain_means(tiny_folder, tokenizer, CACHE_PROMPTS[name], layers)
-    circuit = torch.rand(3, layers - first, width, generator=torch.Generator().manual_seed(3)) < 0.3
+    plain, bridge = plain_means(folder, tokenizer, CACHE_PROMPTS[name], 4), oracles.bridge(folder)
+    circuit = torch.rand(3, 4 - first, model.config.d_mlp, generator=torch.Generator().manual_seed(3)) < 0.3
     circuit[2] = False
-    bridge = oracles.bridge(tiny_folder)
     run = next(ablation.start_runs(model, tokens, answers, first))
     for masks in (circuit, ~circuit):
         everywhere = ablation.ablate_all_positions(model, run, masks, means, bos=bos, center=center)
@@ -58,56 +53,26 @@ def test_keep_only_and_knockout_equal_hooks(tiny, tiny_folder, name, center, fir
 
 
 def test_only_the_kept_neurons_run_where_few_are_left(tiny, monkeypatch):
-    model, _ = tiny
-    run, means = started(tiny, "word")
-    width, seen = model.config.d_mlp, []
-
-    def run_layers(smaller, *arguments, **options):
-        seen.append([len(own.up) for own in smaller.layers[2:]])
-        return decoder.run_layers(smaller, *arguments, **options)
-
-    monkeypatch.setattr(ablation, "run_layers", run_layers)
+    model, (tokens, answers, means) = tiny[0], prepare(*tiny, "word")
+    width, seen, without = model.config.d_mlp, [], ablation._without
+    monkeypatch.setattr(ablation, "_without", lambda *given: seen.append(given[2]) or without(*given))
     half = torch.arange(width) >= torch.tensor([[width // 2], [3]])
     more = torch.arange(width) >= torch.tensor([[3], [width // 2 + 1]])
-    for masks in (half, more):
-        ablation.ablate_all_positions(model, run, masks[None], means, True, True)
-    assert seen == [[width // 2, 3], [width, width]]
+    run = next(ablation.start_runs(model, tokens, answers, 2))
+    ablation.ablate_all_positions(model, run, torch.stack([more, half]), means, True, True)
+    assert len(seen) == 1
+    assert torch.equal(seen[0], half)
 
 
-@pytest.mark.parametrize("family", ["gpt2", "gpt-neox", "gemma2"])
-def test_biases_parallel_layers_and_norms_after_the_neurons(family_folders, family, monkeypatch):
-    """Against ordinary passes of all tokens; these are compared with Hugging Face's in tests/model."""
-    model = models.load(family_folders[family])
-    rng = torch.Generator().manual_seed(4)
-    tokens, c = torch.randint(1, 90, (3, 7), generator=rng), model.config
-    tokens[:, 0] = 0
-    late = range(c.n_layers // 2, c.n_layers)
-    neurons = [torch.randn(6, c.d_mlp, generator=rng) for _ in range(c.n_layers)]
-    means = MeanCache(neurons, [], [], torch.ones(6))
-    few = torch.rand(2, len(late), c.d_mlp, generator=rng) < 0.3
-    masks = torch.cat([few, ~few])
-    with torch.no_grad():
-        run = next(ablation.start_runs(model, tokens, tokens[:, 1], late[0]))
-        everywhere = ablation.ablate_all_positions(model, run, masks, means, True, True)
-        last = at_last_token(model, run, masks, means, True)
-        # Another set for each prompt, by the same sets in another order.
-        orders = torch.tensor([[0, 1, 2, 3], [2, 0, 3, 1], [3, 2, 1, 0]])
-        monkeypatch.setattr(intervene, "rows_at_once", lambda model: 8)  # two prompts at once
-        each = at_last_token(model, run, masks[orders], means, True)
-        for got, begin in ((everywhere, 1), (last, 6)):
-            for row, mask in enumerate(masks):
-
-                def replaced(layer, post, mask=mask, begin=begin):
-                    if layer not in late:
-                        return post
-                    given = torch.where(
-                        mask[layer - late[0]], neurons[layer].flip(0)[begin - 1 :], post[:, begin:]
-                    )
-                    return torch.cat([post[:, :begin], given], dim=1)
-
-                x = decoder.run_layers(model, decoder.embed(model, tokens), on_neurons=replaced)[:, -1]
-                expected = readout.read_out(model, x, tokens[:, 1], True)
-                torch.testing.assert_close(got.probability[row], expected.probability, atol=1e-6, rtol=1e-4)
+def test_each_prompt_may_have_sets_of_its_own(tiny, monkeypatch):
+    """The same sets in another order for each prompt."""
+    model, (tokens, answers, means) = tiny[0], prepare(*tiny, "word")
+    masks = torch.rand(4, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(4)) < 0.3
+    run = next(ablation.start_runs(model, tokens, answers, 2))
+    last = at_last_token(model, run, masks, means, True)
+    orders = torch.tensor([[0, 1, 2, 3], [2, 0, 3, 1], [3, 2, 1, 0], [1, 3, 0, 2]])
+    monkeypatch.setattr(intervene, "rows_at_once", lambda model: 8)  # two prompts at once
+    each = at_last_token(model, run, masks[orders], means, True)
     for prompt, order in enumerate(orders):
         torch.testing.assert_close(each.probability[:, prompt], last.probability[order, prompt])
 
@@ -116,21 +81,13 @@ def test_logits_are_read_out_in_pieces_of_a_bounded_size(tiny, monkeypatch):
     model, _ = tiny
     x = torch.randn(3, 5, model.config.d_model, generator=torch.Generator().manual_seed(0))
     answers = torch.tensor([3, 1, 4, 1, 5])
-    whole = readout.read_out(model, x, answers, True)
-    row, sizes = 8 * model.config.vocabulary, []
-
-    def logits(model, rows):
-        sizes.append(len(rows))
-        return decoder.logits(model, rows)
-
-    monkeypatch.setattr(readout, "logits", logits)
-    for allowed, pieces in ((1, [1] * 15), (4 * row + 1, [4, 4, 4, 3])):
-        sizes.clear()
-        monkeypatch.setattr(readout, "_READOUT_BYTES", allowed)
-        again = readout.read_out(model, x, answers, True)
-        assert sizes == pieces
-        for name in ("predicted", "normalized_logit", "probability"):
-            torch.testing.assert_close(getattr(again, name), getattr(whole, name), atol=1e-6, rtol=1e-5)
+    whole, sizes = readout.read_out(model, x, answers, True), []
+    monkeypatch.setattr(readout, "logits", lambda *given: sizes.append(len(given[1])) or decoder.logits(*given))
+    monkeypatch.setattr(readout, "_READOUT_BYTES", 4 * 8 * model.config.vocabulary + 1)
+    again = readout.read_out(model, x, answers, True)
+    assert sizes == [4, 4, 4, 3]
+    for name in ("predicted", "normalized_logit", "probability"):
+        torch.testing.assert_close(getattr(again, name), getattr(whole, name), atol=1e-6, rtol=1e-5)
 
 
 def test_full_ablation_equals_hooks(tiny, tiny_folder):
@@ -138,18 +95,12 @@ def test_full_ablation_equals_hooks(tiny, tiny_folder):
     tokens, answers, means = prepare(model, tokenizer, "word")
     bridge = oracles.bridge(tiny_folder)
     cached = torch.from_numpy(tokenizer.encode_batch(CACHE_PROMPTS["word"]))
-    recorded = {}
-
-    def record(activation, hook):
-        recorded[hook.name] = activation.detach().mean(0)
-        return activation
-
     names = [f"blocks.{layer}.{kind}" for layer in range(4) for kind in ("mlp.hook_post", "attn.hook_z")]
-    oracles.last_logits(bridge, cached, [(name, record) for name in names])
+    _, recorded = bridge.run_with_cache(cached, names_filter=names)
 
     def replace(activation, hook):
         activation = activation.clone()
-        activation[:, 1:] = recorded[hook.name][1:].reshape(activation[0, 1:].shape)
+        activation[:, 1:] = recorded[hook.name].mean(0)[1:].reshape(activation[0, 1:].shape)
         return activation
 
     z = oracles.last_logits(bridge, tokens, [(name, replace) for name in names])
@@ -195,15 +146,14 @@ def test_variance_is_the_last_tokens(tiny):
 def test_faithfulness_by_hand():
     good, bad = np.array([1.0, 1.0, 0.5]), np.array([0.5, 0.0, 0.5])
     values = np.array([[0.75, 0.5, 0.1], [1.0, 1.0, 0.5], [0.5, 0.0, 0.5]])
-    ratios = interventions.faithfulness(values, good, bad)
-    np.testing.assert_allclose(ratios[0][:2], [0.5, 0.5])
-    assert np.isnan(ratios[:, 2]).all()
+    np.testing.assert_allclose(interventions.faithfulness(values, good, bad)[0], [0.5, 0.5, np.nan])
     summary = interventions.summarize(values, good, bad, 50, seed=0)
     np.testing.assert_allclose(summary["faithfulness_mean"], [0.5, 1, 0])
     np.testing.assert_allclose(summary["faithfulness_ratio"], [(1.35 - 1) / 1.5, 1, 0])
-    assert (summary["mean_low"] <= summary["faithfulness_mean"] + 1e-12).all()
-    everything_undefined = interventions.summarize(values, good, good, 10, seed=0)
-    assert np.isnan(everything_undefined["faithfulness_mean"]).all()
+    for name in ("mean", "ratio"):
+        low, value, high = (summary[one] for one in (f"{name}_low", f"faithfulness_{name}", f"{name}_high"))
+        assert (low <= value + 1e-12).all()
+        assert (value <= high + 1e-12).all()
 
 
 ONE_EACH = Draws(random=1, matched=1, seed=0)
@@ -214,15 +164,14 @@ def test_every_operator_draws_controls_of_its_own():
     members = np.zeros((2, 1000), dtype=bool)
     members[:, :50] = True
     values = np.random.default_rng(0).random((2, 1000))
-    drawn = {
-        operator: interventions.neuron_sets({50: members}, {}, values, values, operator, ONE_EACH)
-        for operator in ("addition", "division")
-    }
-    for one, other in zip(*drawn.values(), strict=True):
-        alike = (one.members & other.members).sum()
-        assert alike == (100 if one.label["neurons"] == "circuit" else pytest.approx(0, abs=45))
-    again = interventions.neuron_sets({50: members}, {}, values, values, "addition", ONE_EACH)
-    assert all((one.members == other.members).all() for one, other in zip(again, drawn["addition"], strict=True))
+    one, other, again = (
+        interventions.neuron_sets({50: members}, {}, values, values, operator, ONE_EACH)
+        for operator in ("addition", "division", "addition")
+    )
+    for first, second, third in zip(one, other, again, strict=True):
+        alike = (first.members & second.members).sum()
+        assert alike == (100 if first.label["neurons"] == "circuit" else pytest.approx(0, abs=45))
+        assert (first.members == third.members).all()
 
 
 def test_without_neurons_outside_the_circuit_there_is_no_control():
@@ -283,10 +232,9 @@ def test_variance_is_matched_by_the_templates_own(tiny, monkeypatch):
 def test_intervals_of_accuracy_and_probability_hold_their_means():
     values = np.random.default_rng(0).random((3, 40))
     found = interventions.mean_with_interval("accuracy", values, 300, seed=0)
-    np.testing.assert_allclose(found["accuracy"], values.mean(1))
-    half = 1.96 * values.std(1) / np.sqrt(40)
-    np.testing.assert_allclose(found["accuracy_low"], values.mean(1) - half, atol=0.03)
-    np.testing.assert_allclose(found["accuracy_high"], values.mean(1) + half, atol=0.03)
+    mean, half = values.mean(1), 1.96 * values.std(1) / np.sqrt(40)
+    np.testing.assert_allclose(found.pop("accuracy"), mean)
+    np.testing.assert_allclose([*found.values()], [mean - half, mean + half], atol=0.03)
 
 
 def test_every_intervention_runs_every_set_in_its_order(tiny):
@@ -303,6 +251,8 @@ def test_every_intervention_runs_every_set_in_its_order(tiny):
         assert not torch.equal(found.normalized_logit[0], found.normalized_logit[1])
     summary, prompts = interventions.cell_tables(iter(runs), sets, "format", CHOICES)
     assert (len(summary), len(prompts)) == (12, (2 + 12) * len(PAIRS))
+    by_set = prompts[-12:].pivot(index="k", columns="index", values="probability")
+    np.testing.assert_array_equal(by_set, runs[-1][2].probability)
 
 
 def test_a_prefix_that_prompts_share_runs_once_and_changes_nothing(tiny, monkeypatch):
@@ -314,14 +264,13 @@ def test_a_prefix_that_prompts_share_runs_once_and_changes_nothing(tiny, monkeyp
     masks = torch.rand(2, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(3)) < 0.3
     masks = torch.cat([masks, ~masks])
     run, seen = next(ablation.start_runs(model, tokens, answers, 2)), []
-    assert ablation.shared_beginning(tokens) == (tokens == tokens[:1]).all(0).tolist().index(False) > 15
+    length, cut = tokens.shape[1], ablation.shared_beginning(tokens)
+    assert cut == (tokens == tokens[:1]).all(0).tolist().index(False) > 15
 
-    def run_layers(model, x, *arguments, **options):
-        seen.append(tuple(x.shape[:2]))
-        return decoder.run_layers(model, x, *arguments, **options)
+    def run_layers(model, x, *rest, **more):
+        return seen.append(tuple(x.shape[:2])) or decoder.run_layers(model, x, *rest, **more)
 
     monkeypatch.setattr(ablation, "run_layers", run_layers)
-    length, cut = tokens.shape[1], ablation.shared_beginning(tokens)
     for bos in (True, False):
         seen.clear()
         got = ablation.ablate_all_positions(model, run, masks, means, bos, True)

@@ -1,6 +1,4 @@
-"""Contrasts of circuits with their strongest control, against plain loops over prompts and draws."""
-
-import itertools
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -13,38 +11,26 @@ from form_invariance.stages.interventions.contrasts import METRICS, cell_of, con
 
 PROMPTS, SEED, RESAMPLES = 12, 7, 200
 # By name, with numbers of draws whose means of flags are exact: equal controls are equal to the bit.
-DRAWS = {
-    **{"circuit": [-1], "random": [0, 1, 2, 3], "random_effect": [0, 1]},
-    **{"random_variance": [0, 1]},
-}
+DRAWS = {"circuit": [-1], "random": [0, 1, 2, 3], "random_effect": [0, 1], "random_variance": [0, 1]}
 HALVES = ("half_1_circuit", "half_2_circuit")
 COLUMN = {"faithfulness": "faithfulness", "accuracy": "correct", "probability": "probability"}
 
 
-def made_up(seed, filled=(10, 50)):
-    """An interventions table and its table by prompt of one cell; the third prompt has no faithfulness.
-
-    Of the sizes 10 and 50, the circuits of those in `filled` have neurons.
-    """
+def made_up(seed, filled):
+    """Tables of a cell whose circuits of the sizes `filled` have neurons; the third prompt has no faithfulness."""
     rng = np.random.default_rng(seed)
     rows = [("good", "all", "format", "none", 0, -1, i, 1.0, True, 0.9 - i / 100) for i in range(PROMPTS)]
-    for kind, positions, means, k in itertools.product(
-        ("keep_only", "knockout"), ("all", "last"), ("format", "template"), filled
-    ):
-        for neurons, draws in {**DRAWS, **dict.fromkeys(HALVES, (-1,))}.items():
-            for draw, index in itertools.product(draws, range(PROMPTS)):
-                values = rng.random(), bool(rng.random() < 0.5), rng.random()
-                rows.append((kind, positions, means, neurons, k, draw, index, *values))
+    kinds = "keep_only", "knockout"
+    sets = [(name, draw) for name, draws in {**DRAWS, **dict.fromkeys(HALVES, (-1,))}.items() for draw in draws]
+    every = product(kinds, ("all", "last"), ("format", "template"), filled, sets, range(PROMPTS))
+    for kind, positions, means, k, (neurons, draw), index in every:
+        values = rng.random(), bool(rng.random() < 0.5), rng.random()
+        rows.append((kind, positions, means, neurons, k, draw, index, *values))
     names = ["intervention", "positions", "means", "neurons", "k", "seed", "index", *COLUMN.values()]
-    prompts = pd.DataFrame(rows, columns=names).assign(normalized_logit=0.5)
+    prompts = pd.DataFrame(rows, columns=names)
     prompts.loc[prompts["index"] == 2, "faithfulness"] = np.nan
-    summary = pd.DataFrame(
-        [
-            (kind, "all", "format", "circuit", k, 7 * (k in filled))
-            for kind, k in itertools.product(("keep_only", "knockout"), (10, 50))
-        ],
-        columns=[*names[:5], "n_neurons"],
-    )
+    sizes = [(kind, "all", "format", "circuit", k, 7 * (k in filled)) for kind, k in product(kinds, (10, 50))]
+    summary = pd.DataFrame(sizes, columns=[*names[:5], "n_neurons"])
     # Each cell asks problems of its own, and some that all cells ask.
     problems = np.where(np.arange(PROMPTS) < 8, 0, 100 * seed) + np.arange(PROMPTS)
     dataset = pd.DataFrame({"split": "eval", "index": np.arange(PROMPTS), "a": problems, "b": problems + 1})
@@ -64,10 +50,7 @@ def plain_cell(tables, operator, intervention, k, metric):
             by.setdefault(row["neurons"], {}).setdefault(row["seed"], {})[row["index"]] = told
     if not by:
         return np.empty(0), np.empty(0), [], "none", {}, (np.nan, np.nan)
-    values = {  # (draws, prompts)
-        name: np.array([[own[index] for index in range(PROMPTS)] for own in draws.values()])
-        for name, draws in by.items()
-    }
+    values = {name: np.array([[*own.values()] for own in draws.values()]) for name, draws in by.items()}
     circuit, *halves = (values.pop(name)[0] for name in ("circuit", *HALVES))
     control = max(sorted(values), key=lambda name: np.nanmean(values[name]))
     pairs = dataset[dataset["split"] == "eval"].set_index("index").loc[range(PROMPTS), ["a", "b"]]
@@ -78,20 +61,13 @@ def plain_cell(tables, operator, intervention, k, metric):
 
 @pytest.fixture(scope="module")
 def cells():
-    return {
-        ("word", "addition"): made_up(0),
-        ("code", "addition"): made_up(1),
-        ("code", "division"): made_up(2, [50]),
-    }
+    filled = {("word", "addition"): [10, 50], ("code", "addition"): [10, 50], ("code", "division"): [50]}
+    return {key: made_up(seed, ks) for seed, (key, ks) in enumerate(filled.items())}
 
 
-@pytest.fixture(scope="module")
-def table(cells):
-    return contrast_table({key: cell_of(*tables) for key, tables in cells.items()}, RESAMPLES, SEED)
-
-
-def test_every_row_equals_plain_loops(cells, table):
+def test_every_row_equals_plain_loops(cells):
     """Of a cell, of an operator's cells, and of all; without neurons there is a row, too, and no values."""
+    table = contrast_table({key: cell_of(*tables) for key, tables in cells.items()}, RESAMPLES, SEED)
     assert set(table["control"]) == {*DRAWS, "none", SEVERAL} - {"circuit"}
     keys = ["k", "intervention", "metric"]
     for (k, intervention, metric), rows in table.groupby(keys):
@@ -106,10 +82,8 @@ def test_a_circuit_without_a_control_has_its_value_and_no_difference(cells):
     summary, prompts, dataset = cells["word", "addition"]
     alone = prompts[prompts["neurons"].isin(["none", "circuit"])]
     table = contrast_table({("word", "addition"): cell_of(summary, alone, dataset)}, RESAMPLES, SEED)
-    cell = table[table["format"] == "word"]
-    assert cell["first"].notna().all()
-    assert (cell["control"] == "none").all()
-    assert table[["second", "difference", "low", "high"]].isna().to_numpy().all()
+    assert table.loc[table["format"] == "word", "first"].notna().all()
+    assert table[["second", "difference", "low", "high"]].isna().all(axis=None)
 
 
 def test_a_dataset_of_other_prompts_is_refused(cells):

@@ -1,5 +1,3 @@
-"""The corrected correlation of two formats' effects against plain loops and against known effects."""
-
 from itertools import combinations, product
 
 import numpy as np
@@ -22,11 +20,9 @@ def made_up():
     for operator in "+-":
         own = {3: rng.normal(size=14), 4: 3 + 2 * rng.normal(size=20)}
         for name in "scw":
-            candidates = {layer: rng.permutation(len(values))[:-2] for layer, values in own.items()}
-            effects = {
-                layer: own[layer][some] + rng.normal(size=(2, 9, len(some))) for layer, some in candidates.items()
-            }
-            cells[name, operator] = Measured(Effects(effects, candidates, 20), rng.integers(60, size=(3, 9)))
+            some = {layer: rng.permutation(len(values))[:-2] for layer, values in own.items()}
+            effects = {layer: own[layer][some[layer]] + rng.normal(size=(2, 9, len(some[layer]))) for layer in own}
+            cells[name, operator] = Measured(Effects(effects, some, 20), rng.integers(60, size=(3, 9)))
     return cells
 
 
@@ -44,23 +40,20 @@ def plain_centred(cells, layers, values_of):
 
 
 def plain_corrected(cells, rows, one, two):
-    """The corrected correlation of all prompts and of every resample, (1 + R,)."""
-    weights = {
-        key: [np.ones(9), *bootstrap_weights(9, RESAMPLES, SEED, "disagreement", *key)] for key in (one, two)
-    }
+    """The corrected correlation of all prompts and of every resample, and the variance of all prompts."""
+    drawn = {key: [np.ones(9), *bootstrap_weights(9, RESAMPLES, SEED, "disagreement", *key)] for key in (one, two)}
 
     def mean_product(one, two, sample):
-        pairs = [
-            (rows[one][p] @ rows[two][q], weights[one][sample][p] * weights[two][sample][q])
-            for p, q in product(range(9), repeat=2)
-            if not {*cells[one].answers[:, p]} & {*cells[two].answers[:, q]}
-        ]
-        return np.average([value for value, _ in pairs], weights=[weight for _, weight in pairs])
+        values, weights = [], []
+        for p, q in product(range(9), repeat=2):
+            if not {*cells[one].answers[:, p]} & {*cells[two].answers[:, q]}:
+                values.append(rows[one][p] @ rows[two][q])
+                weights.append(drawn[one][sample][p] * drawn[two][sample][q])
+        return np.average(values, weights=weights)
 
-    return [
-        mean_product(one, two, sample) / np.sqrt(mean_product(one, one, sample) * mean_product(two, two, sample))
-        for sample in range(1 + RESAMPLES)
-    ], mean_product(one, one, 0)
+    pairs, samples = ((one, two), (one, one), (two, two)), range(1 + RESAMPLES)
+    both, first, second = ([mean_product(*pair, sample) for sample in samples] for pair in pairs)
+    return both / np.sqrt(np.multiply(first, second)), first[0]
 
 
 def test_every_value_equals_plain_loops():
@@ -77,7 +70,7 @@ def test_every_value_equals_plain_loops():
             assert row["spearman"] == pytest.approx(np.corrcoef(ranked[one], ranked[two])[0, 1])
             corrected, signal = plain_corrected(cells, rows, one, two)
             assert row["reliability_first"] == pytest.approx(signal / (rows[one].mean(0) ** 2).sum())
-            limits = resampled_interval(np.array(corrected))
+            limits = resampled_interval(corrected)
             assert row[["corrected", "low", "high"]].tolist() == pytest.approx([*limits])
             assert row["neurons"] == rows[one].shape[1]
     pairs = table.drop(index="all", level="operator").drop(index="all", level="formats")
@@ -86,26 +79,19 @@ def test_every_value_equals_plain_loops():
     assert len(table) == 3 * (2 * (3 + 1) + 1)
 
 
-def simulated(seed, signal=(1.0, 0.0), prompt=1.0, partner=2.0, prompts=40, neurons=300):
-    """Cells of independent normal terms, two draws of partners, and each cell's true effects.
-
-    Partners are the same prompts in another order, as in a run: what a partner does is common to all its prompts.
-
-    Args:
-        signal: standard deviations of the true effects that both formats have, and of those of one alone.
-        prompt, partner: standard deviations of what a prompt and a partner do.
-    """
+def simulated(seed, rho=1.0, prompt=1.0, partner=2.0, prompts=40):
+    """Cells whose effects are what a neuron, a prompt and a partner do, and what the neurons do in each format."""
     rng = np.random.default_rng(seed)
-    shared, cells, true = signal[0] * rng.normal(size=neurons), {}, {}
+    shared, cells, true = rng.normal(size=300), {}, {}
     for number, name in enumerate("sc"):
-        true[name] = shared + signal[1] * rng.normal(size=neurons)
+        true[name] = np.sqrt(rho) * shared + np.sqrt(1 - rho) * rng.normal(size=300)
         order = rng.permutation(prompts)
-        # A derangement for each draw.
+        # The same prompts in another order, so that what a partner does is common to all its prompts.
         partners = np.stack([order[(np.argsort(order) + 1 + draw) % prompts] for draw in range(2)])
-        values = true[name] + prompt * rng.normal(size=(prompts, neurons))
-        values = values + partner * rng.normal(size=(prompts, neurons))[partners]
+        values = true[name] + prompt * rng.normal(size=(prompts, 300))
+        values = values + partner * rng.normal(size=(prompts, 300))[partners]
         answers = 1000 * number + np.vstack([np.arange(prompts), partners])
-        cells[name, "+"] = Measured(Effects({3: values}, {3: np.arange(neurons)}, 1000), answers)
+        cells[name, "+"] = Measured(Effects({3: values}, {3: np.arange(300)}, 1000), answers)
     return cells, true
 
 
@@ -113,7 +99,7 @@ def simulated(seed, signal=(1.0, 0.0), prompt=1.0, partner=2.0, prompts=40, neur
 def test_the_corrected_correlation_is_the_true_one(rho):
     found = []
     for seed in range(30):
-        cells, true = simulated(seed, (np.sqrt(rho), np.sqrt(1 - rho)), 2.0, 3.0)
+        cells, true = simulated(seed, rho, 2.0, 3.0)
         row = format_correlation_table(cells, 2, seed).set_index(["layer", "formats"]).loc[EVERY_LAYER, "s+c"]
         found.append((row["corrected"] - np.corrcoef(true["s"], true["c"])[0, 1], row["pearson"]))
     difference, pearson = np.mean(found, axis=0)
@@ -125,9 +111,9 @@ def test_what_is_not_known_is_not_corrected():
     equal = Measured(Effects({3: np.full((2, 4, 9), 0.5)}, {3: np.arange(9)}, 9), np.arange(12).reshape(3, 4))
     table = format_correlation_table({(name, "+"): equal for name in "sc"}, 2, 0)
     assert table[["pearson", "spearman", "corrected"]].isna().all(axis=None)
-    for cells in (simulated(1, prompts=1)[0], simulated(1, prompts=2)[0], simulated(0, prompt=12.0)[0]):
+    for cells, _ in (simulated(1, prompts=1), simulated(1, prompts=2), simulated(0, prompt=12.0)):
         row = format_correlation_table(cells, 2, 0).iloc[0]
-        assert np.isnan([row["corrected"], row["low"], row["high"]]).all()
+        assert row[["corrected", "low", "high"]].isna().all()
         assert -1 <= row["pearson"] <= 1
 
 

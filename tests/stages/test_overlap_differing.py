@@ -1,20 +1,19 @@
-"""Overlap by what differs between two cells, against plain sets and planted circuits."""
-
 import itertools
 from collections import defaultdict
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from form_invariance.experiment.membership import Effects, Membership
+from form_invariance.experiment.membership import Effects
 from form_invariance.randomness import generator
 from form_invariance.stages.overlap import jaccard
 from form_invariance.stages.overlap.differing import differing_table
 
 LAYERS, WIDTH, PROMPTS, K = (2, 3), 200, 24, 10
 FORMATS = ("symbolic", "code", "word")
+THREE = ("sum", "difference", "product")
+REPEATS = 3
 
 
 def cell(parts, noise, seed):
@@ -24,34 +23,23 @@ def cell(parts, noise, seed):
     for layer in LAYERS:
         means = np.zeros(WIDTH)
         for name, size in parts:
-            own = np.random.default_rng([layer, *name.encode()]).choice(WIDTH, size, replace=False)
-            means[own] = 1
+            means[np.random.default_rng([layer, *name.encode()]).choice(WIDTH, size, replace=False)] = 1
         effects[layer] = (means + noise * rng.normal(size=(1, PROMPTS, WIDTH))).astype(np.float32)
-    return Effects(effects, {layer: np.arange(WIDTH) for layer in LAYERS}, WIDTH, "", Membership())
+    return Effects(effects, dict.fromkeys(LAYERS, np.arange(WIDTH)), WIDTH)
 
 
-def grid(parts_of, noise=0.0):
-    names = itertools.product(FORMATS, ("sum", "difference"))
-    return {
-        (form, operator): cell(parts_of(form, operator), noise, place)
-        for place, (form, operator) in enumerate(names)
-    }
-
-
-def overall(table):
-    own = table[(table["operators"] == "all") & (table["k"] == K)]
-    found = own[own["quantity"] == "overlap"].set_index("differs")["value"]
-    return found, own[own["quantity"] == "invariance"].iloc[0]
+def grid(parts_of, noise, operators=("sum", "difference")):
+    names = itertools.product(FORMATS, operators)
+    return {name: cell(parts_of(*name), noise, place) for place, name in enumerate(names)}
 
 
 def test_no_shared_neuron_is_no_certainty():
     """No resample differs; two sets of 20 neurons may share 3.7 of the 40 in their union (rule of three)."""
     cells = {}
-    for place, (name, operator) in enumerate(itertools.product(FORMATS, ("sum", "difference"))):
+    for place, name in enumerate(itertools.product(FORMATS, ("sum", "difference"))):
         own = np.zeros((1, PROMPTS, WIDTH), dtype=np.float32)
         own[..., K * (place // 2) :][..., :K] = 1
-        candidates = dict.fromkeys(LAYERS, np.arange(WIDTH))
-        cells[name, operator] = Effects(dict.fromkeys(LAYERS, own), candidates, WIDTH, "", Membership())
+        cells[name] = Effects(dict.fromkeys(LAYERS, own), dict.fromkeys(LAYERS, np.arange(WIDTH)), WIDTH)
     table = differing_table(cells, [K], 20, 0)
     limits = table[table["operators"] == "all"].set_index(["quantity", "differs"])[["low", "value", "high"]]
     unseen = -np.log(0.025)
@@ -62,37 +50,34 @@ def test_no_shared_neuron_is_no_certainty():
         assert limits.loc[key].tolist() == pytest.approx([value - half, value, value + half]), key
 
 
+def top(means, k):
+    """The places of the k largest values above 0."""
+    return {place for place in np.argsort(-means)[:k] if means[place] > 0}
+
+
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_shuffled_ceiling_equals_all_permutations(k):
     layers = {2: [[3, 2, 1, -1, 0], [1, -2, -3, -4, 5]], 3: [[-1, -2, 7, 8], [1, 2, 3, 4]]}
     counts = np.zeros(2)
     for first, second in layers.values():
         sizes = []
-        for one, other in itertools.product(itertools.permutations(first), itertools.permutations(second)):
-            a, b = (
-                {place for place in sorted(range(len(own)), key=lambda place: -own[place])[:k] if own[place] > 0}
-                for own in (one, other)
-            )
+        for both in itertools.product(itertools.permutations(first), itertools.permutations(second)):
+            a, b = (top(np.array(own), k) for own in both)
             sizes.append((len(a & b), len(a | b)))
         counts += np.mean(sizes, axis=0)
     effects = {layer: np.array([own], dtype=np.float32) for layer, own in layers.items()}
     candidates = {layer: np.arange(9 - own.shape[-1], 9) for layer, own in effects.items()}
-    one = Effects(effects, candidates, 9, "", Membership())
-    found = jaccard.between_shuffled_halves(one, np.eye(2)[None], [k])
+    found = jaccard.between_shuffled_halves(Effects(effects, candidates, 9), np.eye(2)[None], [k])
     assert found.tolist() == [[pytest.approx(counts[0] / counts[1])]]
 
 
 def test_halves_of_unequal_sizes_equal_plain_sets():
     """Each cell has two prompts, which are its halves, and few positive effects, so that sets fall short of k."""
-    rng, ks = np.random.default_rng(0), [1, 2, 3, 4]
-    effects = {name: rng.normal(size=(1, 2, 6)) for name in ("one", "two", "three")}
-    cells = {name: Effects({2: own}, {2: np.arange(6)}, 6, name, Membership()) for name, own in effects.items()}
+    effects, ks = np.random.default_rng(0).normal(size=(3, 1, 2, 6)), [1, 2, 3, 4]
+    cells = {str(place): Effects({2: own}, {2: np.arange(6)}, 6) for place, own in enumerate(effects)}
     found = jaccard.between_halves(cells, dict.fromkeys(cells, np.eye(2)[None]), ks)[:, 0]
     for k, values in zip(ks, found, strict=True):
-        tops = [
-            [{place for place in np.argsort(-half)[:k] if half[place] > 0} for half in own[0]]
-            for own in effects.values()
-        ]
+        tops = [[top(half, k) for half in own[0]] for own in effects]
         expected = [[len(one[0] & two[1]) / len(one[0] | two[1]) for two in tops] for one in tops]
         np.testing.assert_allclose(values, expected)
     assert {len(half) for both in tops for half in both} > {k}
@@ -104,37 +89,30 @@ def test_where_the_ceiling_is_chance_no_invariance_is_given(candidates, given):
     cells = {}
     for name, every in grid(lambda form, operator: [(operator, K)] if given else [], noise=0.05).items():
         own = {layer: effects[..., :candidates] for layer, effects in every.effects.items()}
-        cells[name] = replace(every, effects=own, candidates=dict.fromkeys(LAYERS, np.arange(candidates)))
+        cells[name] = Effects(own, dict.fromkeys(LAYERS, np.arange(candidates)), WIDTH)
     table = differing_table(cells, [K], 50, 0)
-    found, row = overall(table)
-    shuffled = table.query("quantity == 'shuffled'").set_index("operators")["value"]
-    assert list(shuffled.index) == ["all", "sum", "difference"]
-    assert found["nothing"] > 0.2
-    assert (shuffled["all"] < 0.1) == given
-    assert row[["value", "low", "high"]].notna().tolist() == [given] * 3
+    assert table.query("quantity == 'shuffled'")["operators"].tolist() == ["all", "sum", "difference"]
+    found = table.query("operators == 'all'").set_index(["quantity", "differs"])
+    assert found.loc[("overlap", "nothing"), "value"] > 0.2
+    assert (found.loc[("shuffled", "nothing"), "value"] < 0.1) == given
+    assert found.loc[("invariance", ""), ["value", "low", "high"]].notna().tolist() == [given] * 3
     # The rows that are no share of the ceiling remain.
     assert table.query("quantity == 'operators_own'")["value"].notna().all()
-
-
-REPEATS = 3
 
 
 def plain_overlaps(cells, k):
     """For any two cells and each repeat: the overlap of their top k by half of the prompts, pooled over layers."""
     halves = {name: jaccard.halves(PROMPTS, generator(7, "halves", "False", "/".join(name))) for name in cells}
-    for name, weights in halves.items():
-        used = weights > 0
-        assert (used.sum(1) == 1).all(), name
-        assert (used.sum(-1) == PROMPTS // 2).all(), name
-        np.testing.assert_allclose(weights.sum(-1), 1)
+    for weights in halves.values():
+        assert ((weights > 0).sum(1) == 1).all()
+        assert ((weights > 0).sum(-1) == PROMPTS // 2).all()
 
-    def top(name, repeat, half, layer):
-        means = halves[name][repeat, half] @ cells[name].effects[layer][0].astype(float)
-        return {neuron for neuron in np.argsort(-means)[:k] if means[neuron] > 0}
+    def by_half(name, repeat, half, layer):
+        return top(halves[name][repeat, half] @ cells[name].effects[layer][0].astype(float), k)
 
     for one, other in itertools.product(cells, cells):
         for repeat in range(REPEATS):
-            sets = [(top(one, repeat, 0, at), top(other, repeat, 1, at)) for at in LAYERS]
+            sets = [(by_half(one, repeat, 0, at), by_half(other, repeat, 1, at)) for at in LAYERS]
             yield one, other, sum(len(a & b) for a, b in sets) / sum(len(a | b) for a, b in sets)
 
 
@@ -142,11 +120,11 @@ def test_the_values_equal_plain_sets(monkeypatch):
     """Of cells and of their variants, which are compared with the cell of their format and operator alone."""
     monkeypatch.setattr(jaccard, "HALVES", REPEATS)
     cells = grid(lambda form, operator: [(operator, 6), (form, 6)], noise=1.0)
-    parts = {
-        (f"{form}~{number}", operator): [(operator, 6), (form, 6)]
-        for form, number, operator in (("symbolic", 1, "sum"), ("symbolic", 2, "sum"), ("word", 1, "difference"))
+    others = ("symbolic~1", "sum"), ("symbolic~2", "sum"), ("word~1", "difference")
+    variants = {
+        (form, operator): cell([(operator, 6), (form.split("~")[0], 6)], 1.0, 50 + place)
+        for place, (form, operator) in enumerate(others)
     }
-    variants = {name: cell(own, 1.0, 50 + place) for place, (name, own) in enumerate(parts.items())}
     whole = differing_table(cells, [4, K], 20, 7, variants)
     table = whole[whole["differs"] != "wording"].reset_index(drop=True)
     pd.testing.assert_frame_equal(table, differing_table(cells, [4, K], 20, 7))
@@ -171,14 +149,9 @@ def test_the_values_equal_plain_sets(monkeypatch):
         assert found == pytest.approx(wanted)
 
 
-THREE = ("sum", "difference", "product")
-
-
 def test_each_operator_is_compared_with_the_others():
     """Of the sum's ten neurons all are its own in every format; the other operators' are those of the format."""
-    cells = {}
-    for place, (form, operator) in enumerate(itertools.product(FORMATS, THREE)):
-        cells[form, operator] = cell([(operator if operator == "sum" else form, K)], 0.05, place)
+    cells = grid(lambda form, operator: [(operator if operator == "sum" else form, K)], 0.05, THREE)
     table = differing_table(cells, [K], 50, 0).set_index(["quantity", "differs", "operators"])
     for operator in THREE:
         own = table.loc[("overlap", "format", operator)]

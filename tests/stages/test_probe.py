@@ -1,5 +1,3 @@
-"""Probes: planted onsets, baselines, splits, and the same numbers however the work is cut."""
-
 import json
 
 import numpy as np
@@ -21,18 +19,13 @@ TEMPLATES = {"symbolic": "{a}+{b}=", "code": "a = {a}\nb = {b}\nprint(a + b)  # 
 SUM, LAYERS = 2, 4
 
 
-def planted(vocabulary: int, numbers: np.ndarray, onset: int) -> Decoder:
-    """A decoder whose layer `onset` lets every token attend evenly and adds up the numbers that it sees.
-
-    A number n is (s, sqrt(1 - s^2), 0, 0) with s near n / 1000, so that norms change nothing; the sum is
-    written to dimension 2. Every other token is (0, 1, 0, 0).
-    """
-    d = 4
-    embedding = torch.zeros(vocabulary, d)
-    embedding[:, 1] = 1
-    noise = torch.randn(len(numbers), generator=torch.Generator().manual_seed(0))
-    embedding[numbers, 0] = (torch.arange(len(numbers)) + 0.1 * noise) / 1000
-    embedding[:, 1] = (1 - embedding[:, 0] ** 2).clamp_min(0).sqrt()
+def planted(tokenizer, onset):
+    """A decoder whose layer `onset` adds up the numbers of all tokens, which it attends to evenly."""
+    numbers, d = tokenizer.number_tokens(range(1000)), 4
+    embedding = torch.zeros(tokenizer.tokenizer.get_vocab_size(), d)
+    noise = torch.randn(1000, generator=torch.Generator().manual_seed(0))
+    embedding[numbers, 0] = (torch.arange(1000) + 0.1 * noise) / 1000
+    embedding[:, 1] = (1 - embedding[:, 0] ** 2).clamp_min(0).sqrt()  # so that norms change nothing
 
     zero, mlp, norm = torch.zeros(d, d), torch.zeros(3, d), Norm(torch.ones(d))
     rest = {"up": mlp, "gate": mlp, "down": mlp.T, "attention_norm": norm, "mlp_norm": norm}
@@ -42,17 +35,18 @@ def planted(vocabulary: int, numbers: np.ndarray, onset: int) -> Decoder:
         output[SUM, 0] = float(number == onset)
         layers.append(LayerWeights(query=zero, key=zero, value=torch.eye(d), output=output, **rest))
     sizes = {"n_layers": LAYERS, "d_model": d, "d_mlp": 3, "n_heads": 1, "n_key_value_heads": 1, "d_head": d}
-    config = DecoderConfig(**sizes, vocabulary=vocabulary, norm_epsilon=1e-8, activation="silu")
+    config = DecoderConfig(**sizes, vocabulary=len(embedding), norm_epsilon=1e-8, activation="silu")
     return Decoder(config, embedding, layers, norm, embedding)
 
 
-def census(name: str, expression: str = "a + b", correct: float = 1.0) -> pd.DataFrame:
+def census(name, expression="a + b", correct=1.0):
     pool = operand_pool(expression, OperandRange(6, 40, 3, 80))
     template = TEMPLATES[name] if expression == "a + b" else TEMPLATES[name].replace("+", "-")
     right = np.random.default_rng(0).random(len(pool)) < correct
-    prompts = [render(template, a, b) for a, b in zip(pool["a"], pool["b"], strict=True)]
-    fields = [json.dumps({"a": str(a), "b": str(b)}) for a, b in zip(pool["a"], pool["b"], strict=True)]
-    return pool.assign(prompt=prompts, fields=fields, answer_token=pool["answer"], uniform=True, correct=right)
+    pairs = list(zip(pool["a"], pool["b"], strict=True))
+    fields = [json.dumps({"a": str(a), "b": str(b)}) for a, b in pairs]
+    pool = pool.assign(prompt=[render(template, *pair) for pair in pairs], fields=fields)
+    return pool.assign(answer_token=pool["answer"], uniform=True, correct=right)
 
 
 @pytest.fixture(scope="module")
@@ -60,14 +54,10 @@ def tokenizer(tiny):
     return tiny[1]
 
 
-def decoder(tokenizer, onset: int) -> Decoder:
-    return planted(tokenizer.tokenizer.get_vocab_size(), tokenizer.number_tokens(range(1000)), onset)
-
-
 @pytest.mark.parametrize("onset", [0, 1, 3])
 def test_finds_a_planted_onset_and_where_the_operands_are_known(tokenizer, onset):
     chosen = probe.choose_prompts({("symbolic", "addition"): census("symbolic")}, 5000, 0)
-    table = probe.run(decoder(tokenizer, onset), tokenizer, chosen, 0)
+    table = probe.run(planted(tokenizer, onset), tokenizer, chosen, 0)
     found = probe_summary.peak(probe_summary.curve(table))
     assert found.onset == found.layer == onset
     assert found.accuracy > 0.95
@@ -81,7 +71,7 @@ def test_finds_a_planted_onset_and_where_the_operands_are_known(tokenizer, onset
 def test_baselines_and_denominators(tokenizer):
     given = {("symbolic", "addition"): census("symbolic"), ("symbolic", "half"): census("symbolic", "a // b")}
     chosen = probe.choose_prompts(given, 300, 0)
-    table = probe.run(decoder(tokenizer, 1), tokenizer, chosen, 0)
+    table = probe.run(planted(tokenizer, 1), tokenizer, chosen, 0)
     test = chosen["split"] == "test"
     for operator in ("all", "addition", "half"):
         own = chosen if operator == "all" else chosen[chosen["operator"] == operator]
@@ -99,8 +89,8 @@ def test_the_split_is_by_unordered_pair_over_everything():
     both = {"addition": "a + b", "subtraction": "a - b"}
     given = {(name, operator): census(name, both[operator]) for name in TEMPLATES for operator in both}
     chosen = probe.choose_prompts(given, 800, 3)
-    smaller = len(census("symbolic", "a - b"))
-    assert chosen["operator"].value_counts().to_dict() == {"addition": 800, "subtraction": smaller}
+    sizes = {"addition": 800, "subtraction": len(census("symbolic", "a - b"))}
+    assert chosen["operator"].value_counts().to_dict() == sizes
     pair = chosen[["a", "b"]].min(axis=1) * 1000 + chosen[["a", "b"]].max(axis=1)
     assert chosen.groupby(pair)["split"].nunique().max() == 1
     assert not chosen.duplicated(["operator", "a", "b"]).any()
@@ -124,8 +114,7 @@ def test_the_work_may_be_cut(tokenizer, tiny, monkeypatch):
     whole = probe.run(tiny[0], tokenizer, chosen, 0)
     monkeypatch.setattr(probe, "_RESIDUAL_BYTES", 1)
     monkeypatch.setattr(probe, "_FIT_BYTES", 1)
-    cut = probe.run(tiny[0], tokenizer, chosen, 0)
-    keys = ["operator", "layer", "position"]
+    keys, cut = ["operator", "layer", "position"], probe.run(tiny[0], tokenizer, chosen, 0)
     pd.testing.assert_frame_equal(*(table.sort_values(keys, ignore_index=True) for table in (whole, cut)))
 
 
@@ -148,7 +137,7 @@ def test_a_beginning_that_prompts_share_runs_once_and_changes_nothing(family_fol
 def test_formats_are_probed_together_and_across(tokenizer):
     given = {(name, "addition"): census(name) for name in TEMPLATES}
     chosen = probe.choose_prompts(given, 2400, 0)
-    table = probe.run(decoder(tokenizer, 2), tokenizer, chosen, 0, last_only=True)
+    table = probe.run(planted(tokenizer, 2), tokenizer, chosen, 0, last_only=True)
     rows = table[table["operator"] == "all"].set_index(["trained", "tested", "layer"])["accuracy"]
     both = "symbolic+code"
     assert set(table["trained"]) == set(table["tested"]) == {*TEMPLATES, both}

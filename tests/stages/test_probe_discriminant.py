@@ -1,5 +1,3 @@
-"""Closed-form discriminants against the Gaussian densities themselves, and against logistic regression."""
-
 import numpy as np
 import pytest
 import torch

@@ -56,21 +56,6 @@ def dataset(census):
 
 
 @pytest.fixture(scope="module")
-def train(run, dataset):
-    table, corrupt = dataset
-    own = table[table["split"] == "train"].sort_values("index", ignore_index=True)
-    draws = [part.reset_index(drop=True) for _, part in corrupt.groupby("corrupt_seed")]
-    return train_prompts(own, draws, run.tokenizer, run.model.device)
-
-
-def one_by_one(train):
-    """The train prompts as cells of one prompt each, without padding."""
-    for row in range(PROMPTS):
-        (_, own) = next(by_length(train.tokens[row : row + 1], 1))
-        yield TrainPrompts(own, [[draw[row]] for draw in train.partners], train.answers[:, row : row + 1])
-
-
-@pytest.fixture(scope="module")
 def means(run, census):
     return mean_cache.compute(run.model, run.tokenizer, [census["prompt"].tolist()])
 
@@ -85,27 +70,31 @@ def test_census(run, task):
             np.testing.assert_allclose(together[name][row], values[0], atol=1e-5, rtol=1e-5, err_msg=name)
 
 
-def test_attribution_and_patching(run, train, tiny_folder):
+def test_attribution_and_patching(run, dataset, tiny_folder):
+    table, corrupt = dataset
+    table = table[table["split"] == "train"].sort_values("index", ignore_index=True)
+    draws = [part.reset_index(drop=True) for _, part in corrupt.groupby("corrupt_seed")]
+    train = train_prompts(table, draws, run.tokenizer, run.model.device)
     neurons = {layer: torch.arange(0, run.width, 9) for layer in run.late}
-    together = patch_candidates(run, train, neurons)
-    attributed = attribute(
-        run.model, train.tokens, corrupt_activations(run, train.partners[0]), train.answers[0], FIRST
-    )
-    bridge = oracles.bridge(tiny_folder)
-    for row, own in enumerate(one_by_one(train)):
-        alone = patch_candidates(run, own, neurons)
-        single = attribute(run.model, own.tokens, corrupt_activations(run, own.partners[0]), own.answers[0], FIRST)
-        torch.testing.assert_close(attributed[:, row : row + 1], single, **CLOSE)
-        draw = row // 4 % 2
-        partner = run.tokens(own.partners[draw])
+
+    def attributed(some):
+        given = corrupt_activations(run, some.partners[0])
+        return attribute(run.model, some.tokens, given, some.answers[0], FIRST)
+
+    together, every, bridge = patch_candidates(run, train, neurons), attributed(train), oracles.bridge(tiny_folder)
+    for row in range(PROMPTS):
+        here, draw = slice(row, row + 1), row // 4 % 2
+        (_, tokens) = next(by_length(train.tokens[here], 1))  # without padding
+        own = TrainPrompts(tokens, [partners[here] for partners in train.partners], train.answers[:, here])
+        torch.testing.assert_close(every[:, here], attributed(own), **CLOSE)
+        alone, partner = patch_candidates(run, own, neurons), run.tokens(own.partners[draw])
         for layer, some in neurons.items():
             # An effect is a difference of log-probabilities near 7, which float32 rounds to 5e-7.
-            torch.testing.assert_close(together[layer][:, :, row : row + 1], alone[layer], atol=2e-6, rtol=1e-5)
+            torch.testing.assert_close(together[layer][:, :, here], alone[layer], atol=2e-6, rtol=1e-5)
             if row % 4 == 0:
-                hooked = oracles.patched_effects(
-                    bridge, own.tokens, partner, own.answers[draw], layer, some.tolist()
-                )
-                np.testing.assert_allclose(together[layer][:, draw, row : row + 1], hooked, atol=1e-5, rtol=1e-5)
+                given = tokens, partner, own.answers[draw], layer, some.tolist()
+                hooked = oracles.patched_effects(bridge, *given)
+                np.testing.assert_allclose(together[layer][:, draw, here], hooked, atol=1e-5, rtol=1e-5)
 
 
 def test_the_mean_cache_is_aligned_at_the_last_token(run, census, means, tiny_folder):
@@ -129,14 +118,14 @@ def test_interventions(run, dataset, means):
     effects = neuron_effects(run, tokens, answers, members[0], means, True)
     singles = []
     for row in range(len(tokens)):
-        (_, own) = next(by_length(tokens[row : row + 1], 1))
-        singles.append(neuron_effects(run, own, answers[row : row + 1], members[0], means, True))
-        for (*names, whole), (*_, alone) in zip(
-            together, run_cell(start(run, own, answers[row : row + 1], True), sets, means), strict=True
-        ):
+        here = slice(row, row + 1)
+        (_, own) = next(by_length(tokens[here], 1))
+        singles.append(neuron_effects(run, own, answers[here], members[0], means, True))
+        single = run_cell(start(run, own, answers[here], True), sets, means)
+        for (*names, whole), (*_, alone) in zip(together, single, strict=True):
             for field in ("normalized_logit", "probability"):
                 got, expected = (getattr(one, field) for one in (whole, alone))
-                torch.testing.assert_close(got[..., row : row + 1], expected, **CLOSE, msg=f"{names} {field}")
+                torch.testing.assert_close(got[..., here], expected, **CLOSE, msg=f"{names} {field}")
     for column in ("knockout_probability", "knockout_normalized_logit"):
         expected = np.mean([single[column] for single in singles], axis=0)
         np.testing.assert_allclose(effects[column], expected, atol=1e-6)

@@ -1,6 +1,5 @@
-"""Transfer against hooks over whole sequences, and the choice of pairs and neurons."""
-
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,7 +17,6 @@ from form_invariance.experiment.run import Run
 from form_invariance.model.replay import build_cache
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
-from form_invariance.stages.dataset.pairs import without_train
 from form_invariance.stages.transfer.compute import Donors, run_group, transfer_residual
 from form_invariance.stages.transfer.conditions import Condition, Group, pair_censuses, plan, plan_direction
 from form_invariance.stages.transfer.copies import answers_of_donors, right_copies, with_copies
@@ -26,48 +24,41 @@ from form_invariance.stages.transfer.directions import RATES, _permuted, transfe
 from form_invariance.stages.transfer.names import CEILINGS, CIRCUIT, CONTROLS, NO_DONOR, NONE, RESIDUAL
 from form_invariance.stages.transfer.neuron_sets import Measured, neuron_sets
 
-PAIRS = [(226, 68), (17, 433), (99, 6)]
+DRAWS = Draws(random=5, matched=3, seed=0)
 
 
-def test_the_residual_ceiling_equals_hooks(tiny, tiny_folder):
-    model, tokenizer = tiny
-    run = Run(model, tokenizer, first=2)
-    prompts = {name: [PROMPTS[name].format(a=a, b=b) for a, b in PAIRS] for name in ("symbolic", "word")}
+@pytest.fixture(scope="module")
+def run(tiny):
+    return Run(*tiny, first=2)
+
+
+def test_the_residual_ceiling_equals_hooks(run, tiny_folder):
+    pairs = [(226, 68), (17, 433), (99, 6)]
+    prompts = {name: [PROMPTS[name].format(a=a, b=b) for a, b in pairs] for name in ("symbolic", "word")}
     target, donor = (run.tokens(prompts[name]) for name in ("symbolic", "word"))
-    answers = run.answer_tokens(np.array([a + b for a, b in PAIRS]))
-    bridge = oracles.bridge(tiny_folder)
-    found = {}
-
-    def keep(residual, hook):
-        found["donor"] = residual[:, -1].clone()
-        return residual
+    answers = run.answer_tokens(np.array([a + b for a, b in pairs]))
+    bridge, place = oracles.bridge(tiny_folder), residual_before(2)
+    _, found = bridge.run_with_cache(donor, names_filter=[place])
 
     def give(residual, hook):
-        residual = residual.clone()
-        residual[:, -1] = found["donor"]
-        return residual
+        return torch.cat([residual[:, :-1], found[place][:, -1:]], dim=1)
 
-    oracles.last_logits(bridge, donor, [(residual_before(2), keep)])
-    z = oracles.last_logits(bridge, target, [(residual_before(2), give)])
+    z = oracles.last_logits(bridge, target, [(place, give)])
     given = Donors(run, prompts["word"]).residual(prompts["word"])
-    np.testing.assert_allclose(given, found["donor"], atol=1e-5)
-    got = transfer_residual(model, build_cache(model, target, 2), given, answers, True)
+    np.testing.assert_allclose(given, found[place][:, -1].detach(), atol=1e-5)
+    got = transfer_residual(run.model, build_cache(run.model, target, 2), given, answers, True)
     assert got.predicted[0].tolist() == z.argmax(-1).tolist()
     np.testing.assert_allclose(got.normalized_logit[0], oracles.normalized_logit(z, answers, True), atol=1e-4)
 
 
-def census(correct, name, uniform=lambda a, b: True):
+def census(correct, name, uniform=lambda a: True):
     """Every pair of a small grid; a wrong answer is one too large, and a number's token is its hundredfold."""
-    rows = [(a, b, a + b) for a in range(6, 16) for b in range(6, 12)]
-    right = np.array([correct(a, b) for a, b, _ in rows])
-    table = pd.DataFrame(rows, columns=["a", "b", "answer"])
-    return table.assign(
-        prompt=[f"{name} {a} {b}" for a, b, _ in rows],
-        correct=right,
-        uniform=[uniform(a, b) for a, b, _ in rows],
-        answer_token=100 * table["answer"],
-        predicted_token=100 * (table["answer"] + ~right),
-    )
+    pairs = list(product(range(6, 16), range(6, 12)))
+    a, b = np.transpose(pairs)
+    table = pd.DataFrame({"a": a, "b": b, "answer": a + b, "correct": correct(a, b), "uniform": uniform(a)})
+    table["prompt"] = [f"{name} {a} {b}" for a, b in pairs]
+    table["answer_token"] = 100 * table["answer"]
+    return table.assign(predicted_token=table["answer_token"] + 100 * ~table["correct"])
 
 
 def operands(prompts):
@@ -78,40 +69,32 @@ def test_conditions_choose_the_right_pairs():
     pairs = pair_censuses(census(lambda a, b: a != 7, "D"), census(lambda a, b: b > 8, "T"))
     failed, both, reverse = plan_direction(pairs, "D", "T", 1000, 0, "addition")
     right = {c.name: c for c in failed.conditions}
-    prompts = failed.pairs["prompt"].tolist()
-    assert len(prompts) == 9 * 3
+    prompts, answers = failed.pairs["prompt"].tolist(), failed.pairs["answer"].to_numpy()
+    assert len(prompts) == len(both.pairs) == 9 * 3
     assert all(b <= 8 and a != 7 for a, b in operands(prompts))
     matched = {"matched", *CONTROLS, *CEILINGS}
     assert set(right) == matched | {"mismatched", "same_answer", "same_format", NO_DONOR}
     for name in matched:
         assert right[name].donors == [prompt.replace("T", "D") for prompt in prompts], name
         assert right[name].neurons == (CIRCUIT if name == "matched" else name)
-        assert (right[name].donor_tokens == 100 * failed.pairs["answer"]).all()
-    answers = failed.pairs["answer"].to_numpy()
-    other = right["mismatched"]
+        assert (right[name].donor_tokens == 100 * answers).all()
+    other, same, own, nobody = (right[name] for name in ("mismatched", "same_answer", "same_format", NO_DONOR))
     assert (other.donor_tokens != 100 * answers[other.targets]).all()
     assert set(other.donors) <= set(right["matched"].donors)
-    same = right["same_answer"]
     assert (same.donor_tokens == 100 * answers[same.targets]).all()
     for given, target in zip(operands(same.donors), operands(np.array(prompts)[same.targets]), strict=True):
         assert sorted(given) != sorted(target)
-    own = right["same_format"]
     assert own.format == "T"
     assert all(b > 8 for _, b in operands(own.donors))
-    nobody = right[NO_DONOR]
     assert (nobody.format, nobody.averaged, nobody.neurons) == ("T", True, CIRCUIT)
     assert nobody.donor_tokens.tolist() == [-1] * len(prompts)
-    assert len(both.pairs) == 9 * 3
-    exchanged = {c.name: c for c in both.conditions}["interchange"]
-    assert len(both.conditions) == 3
+    (exchanged,) = (c for c in both.conditions if c.name == "interchange")
     assert exchanged.format == "D"
     assert all(a != 7 and b > 8 for a, b in operands(exchanged.donors))
-    wanted = both.pairs["answer"].to_numpy()[exchanged.targets]
-    assert (exchanged.donor_tokens != 100 * wanted).all()
+    assert (exchanged.donor_tokens != 100 * both.pairs["answer"].to_numpy()[exchanged.targets]).all()
     assert (exchanged.donor_tokens == [100 * (a + b) for a, b in operands(exchanged.donors)]).all()
     (backwards,) = reverse.conditions
-    assert len(reverse.pairs) == 3
-    assert all(a == 7 and b > 8 for a, b in operands(reverse.pairs["prompt"]))
+    assert operands(reverse.pairs["prompt"].sort_values()) == [(7, 10), (7, 11), (7, 9)]
     assert backwards.donors == [prompt.replace("T", "D") for prompt in reverse.pairs["prompt"]]
     assert (backwards.donor_tokens == 100 * (reverse.pairs["answer"] + 1)).all()
     assert [group.right_before for group in (failed, both, reverse)] == [False, True, True]
@@ -129,18 +112,13 @@ def test_copying_donors_have_the_answers_of_those_that_compute():
     copies = pd.DataFrame({"a": np.arange(12, 20).repeat(2)})
     copies["prompt"] = [f"C {a} {place}" for place, a in enumerate(copies["a"])]
     copies["answer_token"] = 100 * copies["a"]
-    more = with_copies(plans, {"D": copies}, 0, "addition")
-    assert more["T", "D"] == plans["T", "D"]
-    failed, both, _ = more["D", "T"]
-    equal, other = failed.conditions[-1], both.conditions[-1]
-    for group, before in zip((failed, both), plans["D", "T"], strict=False):
-        assert group.conditions[:-1] == before.conditions
+    failed, both, _ = with_copies(plans, {"D": copies}, 0, "addition")["D", "T"]
     (computed,) = (c for c in both.conditions if c.name == "interchange")
-    for condition, name, targets, tokens in (
-        (equal, "copied_answer", np.arange(len(failed.pairs)), 100 * failed.pairs["answer"].to_numpy()),
-        (other, "copied_other", computed.targets, computed.donor_tokens),
+    for group, name, targets, tokens in (
+        (failed, "copied_answer", np.arange(len(failed.pairs)), 100 * failed.pairs["answer"].to_numpy()),
+        (both, "copied_other", computed.targets, computed.donor_tokens),
     ):
-        kept = tokens < 2000
+        condition, kept = group.conditions[-1], tokens < 2000
         assert 0 < kept.sum() < len(kept)
         assert condition.targets.tolist() == targets[kept].tolist()
         assert condition.donor_tokens.tolist() == tokens[kept].tolist()
@@ -149,16 +127,11 @@ def test_copying_donors_have_the_answers_of_those_that_compute():
         assert len(set(condition.donors)) > len(set(tokens[kept].tolist()))
     needed = {*failed.pairs["answer_token"], *computed.donor_tokens}
     assert answers_of_donors(plans, "D").tolist() == sorted(needed)
-    none = with_copies(plans, {"D": copies.iloc[:0]}, 0, "addition")["D", "T"]
-    assert [len(group.conditions[-1].donors) for group in none[:2]] == [0, 0]
 
 
 def test_no_train_pair_gives_or_receives_and_no_pair_added_later_receives():
-    def uniform(a, b):
-        return a != 9
-
     right = {"D": lambda a, b: a % 3 != 0, "T": lambda a, b: b % 2 == 0, "U": lambda a, b: a % 2 == 1}
-    censuses = {name: census(correct, name, uniform) for name, correct in right.items()}
+    censuses = {name: census(correct, name, uniform=lambda a: a != 9) for name, correct in right.items()}
     datasets = [
         pd.DataFrame({"split": ["train", "train", "eval"], "a": [10, 14, 13], "b": [8, 7, 8]}),
         pd.DataFrame({"split": ["train", "eval"], "a": [11, 11], "b": [7, 9]}),
@@ -172,15 +145,9 @@ def test_no_train_pair_gives_or_receives_and_no_pair_added_later_receives():
     assert {(13, 8), (11, 9), (12, 6)} <= received
     assert 9 not in {a for a, _ in received}
     assert 9 in {a for a, _ in given}
-    pairs = pair_censuses(censuses["D"], censuses["T"])
-    assert len(without_train(pairs, datasets)) == len(pairs) - 5
 
 
-DRAWS = Draws(random=5, matched=3, seed=0)
-
-
-def test_every_set_has_its_neurons(tiny):
-    run = Run(*tiny, first=2)
+def test_every_set_has_its_neurons(run):
     rng, formats = np.random.default_rng(0), {}
     for name in ("symbolic", "word"):
         rank = np.stack([rng.permutation(run.width) + 1.0 for _ in run.late])
@@ -188,9 +155,7 @@ def test_every_set_has_its_neurons(tiny):
     ks, sizes = [4, 9, 60], [3, 6, 60]
     order = np.stack([rng.permutation(run.width) for _ in run.late])
     circuits = {k: order < size for k, size in zip(ks, sizes, strict=True)}
-    found = neuron_sets(run, circuits, {}, formats, "addition", DRAWS)
-    assert len(found) == 2
-    for (donor, _), sets in found.items():
+    for (donor, _), sets in neuron_sets(run, circuits, {}, formats, "addition", DRAWS).items():
         members = masks_of(sets[CIRCUIT])
         assert labels_of(sets[CIRCUIT])["k"].tolist() == ks
         assert (members == [*circuits.values()]).all()
@@ -209,23 +174,18 @@ def test_every_set_has_its_neurons(tiny):
                 order = np.argsort(formats[donor].rank[late])
                 wanted = [neuron for neuron in order if not own[late, neuron]][: int(own[late].sum())]
                 assert set(np.flatnonzero(chosen.members[late])) == set(wanted)
-        (every,), (nothing,) = sets["all_late"], sets[RESIDUAL]
-        assert every.members.all()
-        assert len(nothing) == 0
+        assert sets["all_late"][0].members.all()
+        assert not sets[RESIDUAL][0].members.any()
 
 
-def test_the_matched_control_follows_the_target(tiny):
-    run = Run(*tiny, first=2)
-    size = (len(run.late), run.width)
+def test_the_matched_control_follows_the_target(run):
     order = np.tile(np.arange(run.width, dtype=float), (2, 1))
     formats = {
         "symbolic": Measured(order, order, order + 1),
-        "word": Measured(order[:, ::-1], np.full(size, np.nan), order + 1),
+        "word": Measured(order[:, ::-1], np.full_like(order, np.nan), order + 1),
     }
     # In the circuit are the ten largest of the one, which are the ten smallest of the other.
-    circuit = np.zeros(size, dtype=bool)
-    circuit[:, -10:] = True
-    sets = neuron_sets(run, {10: circuit}, {}, formats, "addition", DRAWS)
+    sets = neuron_sets(run, {10: order >= run.width - 10}, {}, formats, "addition", DRAWS)
     for target, donor in (("symbolic", "word"), ("word", "symbolic")):
         drawn = masks_of(sets[donor, target]["random_variance"])
         assert drawn[:, :, run.width // 2 :].sum() == drawn.sum()
@@ -248,9 +208,8 @@ def small_group():
 
 
 @pytest.mark.parametrize("most", [6, 20, 500])
-def test_copying_prompts_are_asked_of_every_wanted_answer_alike(tiny, monkeypatch, most):
+def test_copying_prompts_are_asked_of_every_wanted_answer_alike(run, monkeypatch, most):
     """Numbers from 2 to 9, of which 3 to 6 are wanted; in the second template each has seven more prompts."""
-    run = Run(*tiny, first=2)
     limits = OperandRange(2, 9, 2, 9)
     tasks = {one: (Arithmetic(one, limits), f"{{a}}+{{{one}}}=") for one in "ab"}
     wanted, asked = run.answer_tokens(np.arange(3, 7)), []
@@ -267,13 +226,10 @@ def test_copying_prompts_are_asked_of_every_wanted_answer_alike(tiny, monkeypatc
     assert found["prompt"].is_unique
     assert found["answer_token"].tolist() == run.answer_tokens(found["prompt"].map(right).to_numpy()).tolist()
     assert len(found) == len(asked[0]) - int((asked[0] == wanted[0]).sum())
-    nothing = right_copies(run, tasks, np.array([], dtype=np.int64), most, 0)
-    assert (list(nothing.columns), len(nothing), len(asked)) == (["prompt", "answer_token"], 0, 1)
 
 
-def test_donors_equal_hooks_on_hugging_face(tiny, tiny_folder):
+def test_donors_equal_hooks_on_hugging_face(run, tiny_folder):
     """Donors that compute other answers, and donors that copy."""
-    run = Run(*tiny, first=2)
     theirs = HuggingFace(tiny_folder)
     pairs, order = small_group().pairs, [1, 2, 3, 4, 0]
     donors = [PROMPTS["word"].format(a=a, b=b) for a, b in pairs[["a", "b"]].to_numpy()[order]]
@@ -313,8 +269,7 @@ def small_sets(run, masks):
     }
 
 
-def test_a_group_in_batches_and_a_condition_without_pairs(tiny, monkeypatch):
-    run = Run(*tiny, first=2)
+def test_a_group_in_batches_and_a_condition_without_pairs(run, monkeypatch):
     group = small_group()
     donors = {"word": Donors(run, group.conditions[0].donors)}
     masks = torch.rand(2, 2, run.width, generator=torch.Generator().manual_seed(0)) < 0.5
@@ -349,16 +304,13 @@ def test_permuted_donors_by_loops():
     assert _permuted(predicted[:, :1], tokens[:1], right[:1]).isnan().all()
 
 
-def test_rates_are_means_over_pairs_and_nothing_is_not_zero(tiny):
-    run = Run(*tiny, first=2)
+def test_rates_are_means_over_pairs_and_nothing_is_not_zero(run):
     masks = torch.rand(3, 2, run.width, generator=torch.Generator().manual_seed(0)) < 0.5
     masks[1] = False
     sets = {("word", "symbolic"): small_sets(run, masks)}
-    means = {"symbolic": torch.zeros(2, run.width)}
     plans = {("word", "symbolic"): [small_group()]}
-    ((direction, rates, by_pair),) = transfer_tables(run, plans, means, sets, True)
-    assert direction == ("word", "symbolic")
-    key = ["condition", "k", "seed"]
+    means, key = {"symbolic": torch.zeros(2, run.width)}, ["condition", "k", "seed"]
+    ((_, rates, by_pair),) = transfer_tables(run, plans, means, sets, True)
     assert rates["condition"].value_counts().tolist() == [3, 3, 3, 3, 1]
     nothing = (rates["k"] == 2) | (rates["condition"] == "nobody")
     assert rates.loc[nothing, RATES].isna().all(axis=None)
@@ -367,9 +319,3 @@ def test_rates_are_means_over_pairs_and_nothing_is_not_zero(tiny):
     means_of = by_pair.groupby(key)[["recovered", "donor_answer"]].mean()
     pd.testing.assert_frame_equal(means_of, defined[["recovered", "donor_answer"]])
     assert by_pair.groupby(key).size().eq(defined["pairs"]).all()
-    group = small_group()
-    donors = {"word": Donors(run, group.conditions[0].donors)}
-    results = run_group(run, group, donors, means, sets[direction], True)
-    third = by_pair[(by_pair["condition"] == "some") & (by_pair["k"] == 3)]
-    assert third[["a", "b"]].to_numpy().tolist() == [[6, 7], [8, 9], [14, 15]]
-    np.testing.assert_allclose(third["probability"], results["some"].after.probability[2])

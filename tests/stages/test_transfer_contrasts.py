@@ -1,6 +1,5 @@
-"""The contrasts of transfer by brute force, and on models that were built to inject, repair and copy answers."""
-
 import itertools
+from functools import partial
 
 import copying_model
 import numpy as np
@@ -8,7 +7,6 @@ import pandas as pd
 import planted_models
 import pytest
 import repairing_model
-import torch
 from example_tables import crossed
 from plain_contrasts import check_rows
 from planted_models import EXPRESSION, LATE, LIMITS, PLANTED, TEMPLATES, WIDTH
@@ -17,7 +15,6 @@ from form_invariance.experiment.contrasts import ALL, overall, verdict
 from form_invariance.experiment.controls import Draws
 from form_invariance.experiment.run import Run
 from form_invariance.model import loading as models
-from form_invariance.model.files import resolve
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
@@ -40,33 +37,26 @@ DRAWS = {"random": 3, "random_variance": 2, "not_shared": None}
 def tables():
     """Transfer table and table by pair of made-up cells: two operators, two directions, two k."""
     rng = np.random.default_rng(0)
-    rows, cells = [], []
-    for operator in ("+", "-"):
-        for donor, target in (("D", "T"), ("T", "D")):
-            for k in (10, 50):
-                cells.append((operator, donor, target, k, "matched", 0.5))
-                if (operator, donor, k) == ("-", "T", 10):
-                    continue  # nothing is shared there
-                pairs = [(a, a + 1) for a in rng.permutation(40)[: rng.integers(8, 20)]]
-                halves = (half + name for half in HALVES for name in REPEATED)
-                for condition in (*REPEATED, "no_donor", "harm_matched", *halves, *DRAWS):
-                    for seed in range(DRAWS[condition]) if DRAWS.get(condition) else [-1]:
-                        for a, b in pairs:
-                            if condition.endswith(("same_answer", "copied_answer", "copied_other")) and a % 3 == 0:
-                                continue
-                            flags = rng.random(2) < rng.random()
-                            rows.append((operator, donor, target, k, condition, seed, a, b, *flags, rng.random()))
+    rows, cells, halves = [], [], [half + name for half in HALVES for name in REPEATED]
+    conditions = *REPEATED, "no_donor", "harm_matched", *halves, *DRAWS
+    sets = [(name, seed) for name in conditions for seed in (range(DRAWS[name]) if DRAWS.get(name) else [-1])]
+    for operator, (donor, target), k in itertools.product("+-", ("DT", "TD"), (10, 50)):
+        cells.append((operator, donor, target, k, "matched", 0.5))
+        if (operator, donor, k) == ("-", "T", 10):
+            continue  # nothing is shared there
+        problems = rng.permutation(40)[: rng.integers(8, 20)]
+        for (condition, seed), a in itertools.product(sets, problems):
+            if a % 3 or not condition.endswith(("same_answer", "copied_answer", "copied_other")):
+                values = *(rng.random(2) < rng.random()), rng.random()
+                rows.append((operator, donor, target, k, condition, seed, a, a + 1, *values))
     names = ["operator", "donor", "target", "k", "condition", "seed", "a", "b"]
     names += ["recovered", "donor_answer", "permuted_answer"]
-    transfer = pd.DataFrame(cells, columns=["operator", "donor", "target", "k", "condition", "recovered"])
+    transfer = pd.DataFrame(cells, columns=[*names[:5], "recovered"])
     return transfer, pd.DataFrame(rows, columns=names)
 
 
 def plain(pairs, direction, operator, k, half=""):
-    """By contrast: both values of each pair, the problems, the control, and its draws; by loops.
-
-    With the circuit, or with that by half of the train prompts.
-    """
+    """By contrast: both values of each pair, the problems, the control, and its draws; by loops."""
     values, draws = {}, {}
     for row in pairs.itertuples():
         own = (f"{row.donor}_to_{row.target}", row.operator, row.k) == (direction, operator, k)
@@ -114,9 +104,9 @@ def test_contrasts_are_those_of_plain_loops(tables, k):
 
 
 WRITERS = {
-    "injects": lambda folder: planted_models.write_model(folder, shared=True, seed=0),
-    "repairs": lambda folder: repairing_model.write_model(folder, seed=0),
-    "copies by others": lambda folder: copying_model.write_model(folder, seed=0),
+    "injects": partial(planted_models.write_model, shared=True),
+    "repairs": repairing_model.write_model,
+    "copies by others": copying_model.write_model,
 }
 COPYING = {
     "symbolic": "{a}+0=",
@@ -130,20 +120,17 @@ COPYING_AROUND = "x = {a} + 0\nprint(x)  # "
 def built(request, tmp_path_factory):
     """Name, contrasts over all cells, and rates of all directions of a constructed model."""
     folder = tmp_path_factory.mktemp(request.param) / "model"
-    WRITERS[request.param](folder)
-    decoder = models.load(resolve(str(folder), None), dtype=torch.float32, device="cpu")
-    run = Run(decoder, load_tokenizer(folder), LATE[0])
-    templates = {name: TEMPLATES[name] for name in COPYING}
+    WRITERS[request.param](folder, seed=0)
+    run, task = Run(models.load(folder), load_tokenizer(folder), LATE[0]), Arithmetic(EXPRESSION, LIMITS)
     copying = dict.fromkeys(COPYING, COPYING_AROUND) if request.param == "copies by others" else COPYING
     censuses = {
-        name: take_census(run.model, run.tokenizer, template, "addition", Arithmetic(EXPRESSION, LIMITS), 1000, 0)
-        for name, template in templates.items()
+        name: take_census(run.model, run.tokenizer, TEMPLATES[name], "addition", task, 1000, 0) for name in COPYING
     }
     planted, numbers = planted_models.planted_neurons(True, seed=0), np.arange(WIDTH)
     circuits = {PLANTED: np.stack([np.isin(numbers, planted["word", layer]) for layer in LATE])}
     rank = np.stack([numbers + 1.0] * len(LATE))
     variance = np.random.default_rng(0).random(rank.shape)
-    formats = dict.fromkeys(templates, Measured(variance, -rank / WIDTH, rank))
+    formats = dict.fromkeys(COPYING, Measured(variance, -rank / WIDTH, rank))
     sets = neuron_sets(run, circuits, {}, formats, "addition", Draws(5, 2, 0))
     means = {
         name: last_token_means(run.model, run.tokens(census["prompt"].tolist()), run.first).last_token(run.first)
