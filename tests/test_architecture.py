@@ -42,9 +42,8 @@ def imported(module):
 
 
 def stages_in_order():
-    included = re.findall(
-        r'^include: "rules/(\w+)\.smk"$', (ROOT / "workflow/Snakefile").read_text(), re.MULTILINE
-    )
+    text = (ROOT / "workflow/Snakefile").read_text()
+    included = re.findall(r'^include: "rules/(\w+)\.smk"$', text, re.MULTILINE)
     # One rule runs attribution and patching.
     included.insert(included.index("patching"), "attribution")
     return [name for name in included if name in stage_folders()]
@@ -58,18 +57,17 @@ def test_imports_point_down():
             assert room == own or FLOOR[room] < FLOOR[own] or room == "__init__", (module, name)
 
 
-def test_a_stage_imports_earlier_stages_alone():
-    order = stages_in_order()
-    for module in modules():
-        own = stage_of(module)
-        for name in imported(module) if own else ():
-            if other := stage_of(name):
-                assert order.index(other) <= order.index(own), (module, name)
-
-
 def stage_of(module):
     parts = module.split(".")
     return parts[2] if len(parts) > 3 and parts[1] in ROOMS else None
+
+
+def test_a_stage_imports_earlier_stages_alone():
+    order = stages_in_order()
+    for module in modules():
+        for name in imported(module) if stage_of(module) else ():
+            if other := stage_of(name):
+                assert order.index(other) <= order.index(stage_of(module)), (module, name)
 
 
 def test_what_the_paper_does_not_have_can_be_deleted():

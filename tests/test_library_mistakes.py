@@ -26,32 +26,27 @@ MEANS = library.mean_activations(MODEL, PROMPTS)
 TOKENS = MODEL.model.config.vocabulary
 BOS = MODEL.tokenizer.text(MODEL.tokenizer.bos)
 
+PATCHED = {"model": MODEL, "clean": PROMPTS, "corrupt": TURNED}
+ABLATED = {"model": MODEL, "prompts": PROMPTS, "neurons": NEURONS, "means": MEANS}
 RIGHT = {
     "load_model": {"source": SOURCE, "first_layer": 4, "dtype": "float32", "device": "cpu", "revision": None},
     "make_prompts": {"model": MODEL, "template": TEMPLATE, "rows": ROWS, "answer": "answer"},
     "answer": {"model": MODEL, "prompts": PROMPTS},
-    "attribution": {"model": MODEL, "clean": PROMPTS, "corrupt": TURNED},
-    "exact_effects": {
-        **{"model": MODEL, "clean": PROMPTS, "corrupt": TURNED, "neurons": NEURONS},
-        "metric": "indirect_effect",
-    },
+    "attribution": PATCHED,
+    "exact_effects": {**PATCHED, "neurons": NEURONS, "metric": "indirect_effect"},
     "mean_activations": {"model": MODEL, "prompts": PROMPTS},
-    "keep_only": {"model": MODEL, "prompts": PROMPTS, "neurons": NEURONS, "means": MEANS},
-    "knock_out": {"model": MODEL, "prompts": PROMPTS, "neurons": NEURONS, "means": MEANS},
+    "keep_only": ABLATED,
+    "knock_out": ABLATED,
     "transfer": {"model": MODEL, "prompts": PROMPTS, "donors": TURNED, "neurons": NEURONS},
 }
 """Right values for every argument of every function."""
 
 
-def cell(table, column, value, row=1):
-    """A table with another value in one cell."""
-    values = table[column].tolist()
-    values[row] = value
-    return table.assign(**{column: pd.Series(values, index=table.index, dtype=object)})
-
-
 def cells(table, column, values):
-    return [cell(table, column, value) for value in values]
+    """Tables with another value in the second row of a column."""
+    first, _, *rest = table[column]
+    columns = [pd.Series([first, value, *rest], index=table.index, dtype=object) for value in values]
+    return [table.assign(**{column: some}) for some in columns]
 
 
 NO_TABLE = [None, "prompts", [], PROMPTS["prompt"], pd.DataFrame()]
@@ -84,7 +79,7 @@ BAD_FIELDS = [
     *(ROWS[:0], ROWS[["a", "b"]], pd.concat([ROWS, ROWS], axis=1), *cells(ROWS, "a", [*NO_TEXT, ["12"], np.inf])),
     ROWS.assign(a=pd.array([12, pd.NA, 225], dtype="Int64")),
 ]
-EFFECTS, ABLATED = ("attribution", "exact_effects"), ("keep_only", "knock_out", "transfer")
+EFFECTS, CHANGES = ("attribution", "exact_effects"), ("keep_only", "knock_out", "transfer")
 OF_A_MODEL = [name for name in RIGHT if name != "load_model"]
 
 WRONG = [  # functions, argument, what the message has, wrong values
@@ -100,14 +95,14 @@ WRONG = [  # functions, argument, what the message has, wrong values
     (["exact_effects"], "metric", "^metric: .*one of indirect_effect, logit_diff", [*NO_SINGLE, None, "KL"]),
     (OF_A_MODEL, "model", "^model: give what load_model returns", [None, MODEL.model, SOURCE]),
     (["mean_activations"], "prompts", "^prompts: ", NO_PROMPTS),
-    (["answer", *ABLATED], "prompts", "^prompts: ", NO_ANSWERED_PROMPTS),
-    (["answer", *ABLATED], "prompts", "^prompts: row 1 has .*accepted_tokens", NO_ACCEPTED),
+    (["answer", *CHANGES], "prompts", "^prompts: ", NO_ANSWERED_PROMPTS),
+    (["answer", *CHANGES], "prompts", "^prompts: row 1 has .*accepted_tokens", NO_ACCEPTED),
     (EFFECTS, "clean", "^clean: |^corrupt: . prompts for", [*NO_ANSWERED_PROMPTS, *OTHER_NUMBER]),
     (EFFECTS, "clean", "^clean: row 1 has .*accepted_tokens", NO_ACCEPTED),
     (EFFECTS, "corrupt", "^corrupt: ", [*NO_ANSWERED_PROMPTS, *OTHER_NUMBER]),
     (EFFECTS, "corrupt", "^corrupt: row .*has the answer of its clean", [PROMPTS, TURNED.assign(answer_token=21)]),
     (["transfer"], "donors", "^donors: ", [*NO_PROMPTS, *OTHER_NUMBER]),
-    (["exact_effects", *ABLATED], "neurons", "^neurons: ", [*NO_NEURONS, [], "3"]),
+    (["exact_effects", *CHANGES], "neurons", "^neurons: ", [*NO_NEURONS, [], "3"]),
     (["exact_effects"], "neurons", "^neurons: there is none", [NEURONS[:0]]),
     (["keep_only", "knock_out"], "means", "^means: ", NO_MEANS),
 ]
@@ -120,22 +115,17 @@ FORMS = [
     lambda table: pd.read_csv(StringIO(table.to_csv(index=False))),
 ]
 """Tables that say the same."""
-SAME = [
-    (function, argument)
-    for function, arguments in RIGHT.items()
-    for argument in ("rows", "prompts", "clean", "corrupt", "donors", "neurons")
-    if argument in arguments
-]
+TABLES = [(name, argument) for name in RIGHT for argument, one in RIGHT[name].items() if type(one) is pd.DataFrame]
 
 
 def call(function, arguments):
     return refusal(lambda: getattr(library, function)(**arguments))
 
 
-@pytest.mark.parametrize(
-    ("function", "argument", "named", "values"),
-    [(function, *entry) for functions, *entry in WRONG for function in functions],
-)
+EACH = [(function, *entry) for functions, *entry in WRONG for function in functions]
+
+
+@pytest.mark.parametrize(("function", "argument", "named", "values"), EACH)
 def test_a_wrong_value_is_refused(function, argument, named, values, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     for place, value in enumerate(values):
@@ -144,7 +134,7 @@ def test_a_wrong_value_is_refused(function, argument, named, values, monkeypatch
         assert len(said) < 1000
 
 
-@pytest.mark.parametrize(("function", "argument"), SAME)
+@pytest.mark.parametrize(("function", "argument"), TABLES)
 def test_a_right_table_in_another_form_is_the_same(function, argument):
     expected = getattr(library, function)(**RIGHT[function])
     for place, value in enumerate(form(RIGHT[function][argument]) for form in FORMS):

@@ -26,12 +26,8 @@ def wheel(tmp_path_factory):
 
 
 def test_every_file_of_the_source_is_in_it(wheel):
-    source = ROOT / "src"
-    files = {
-        str(path.relative_to(source))
-        for path in source.rglob("*")
-        if path.is_file() and path.suffix != ".pyc" and ".egg-info" not in str(path)
-    }
+    paths = [path for path in (ROOT / "src").rglob("*") if path.is_file() and ".egg-info" not in str(path)]
+    files = {str(path.relative_to(ROOT / "src")) for path in paths if path.suffix != ".pyc"}
     assert {Path(name).suffix for name in files} >= {".py", ".html", ".css", ".js", ".csv", ".safetensors"}
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert names == files

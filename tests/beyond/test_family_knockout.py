@@ -29,14 +29,7 @@ def labels(*rows):
     return table.assign(family=table["heuristic"].map(family))
 
 
-LABELS = labels(
-    (2, 5, "op1_1mod3"),
-    (2, 5, "op2_2mod3"),
-    (2, 5, "result_range_20_50"),
-    (2, 9, "op1_0mod2"),
-    (3, 1, "op2_0mod5"),
-    (3, 4, "op1_range_0_10"),
-)
+PLACES = [(2, 5), (2, 5), (2, 5), (2, 9), (3, 1), (3, 4)]
 HOLDS = {
     "op1_1mod3": lambda a, b: a % 3 == 1,
     "op2_2mod3": lambda a, b: b % 3 == 2,
@@ -45,6 +38,7 @@ HOLDS = {
     "op2_0mod5": lambda a, b: b % 5 == 0,
     "op1_range_0_10": lambda a, b: a < 10,
 }
+LABELS = labels(*((*place, rule) for place, rule in zip(PLACES, HOLDS, strict=True)))
 
 
 def test_carriers_match_where_one_of_their_rules_holds():
@@ -57,11 +51,8 @@ def test_carriers_match_where_one_of_their_rules_holds():
         assert len(one.layers) == len(rows[["layer", "neuron"]].drop_duplicates())
         for place, at in enumerate(zip(one.layers, one.neurons, strict=True)):
             own, whole = (some.set_index(["layer", "neuron"]).loc[[at], "heuristic"] for some in (rows, LABELS))
-            holds, any_holds = (
-                [any(HOLDS[rule](*pair) for rule in some) for pair in pairs] for some in (own, whole)
-            )
-            assert one.matching[place].tolist() == holds
-            assert (~one.not_matching[place]).tolist() == any_holds
+            for found_there, rules in ((one.matching, own), (~one.not_matching, whole)):
+                assert found_there[place].tolist() == [any(HOLDS[r](*pair) for r in rules) for pair in pairs]
     assert list(carriers(LABELS.iloc[:0], grid)) == []
 
 
@@ -120,8 +111,9 @@ def prompts_of(count, seed):
     return GridPrompts(pairs, torch.zeros(count, 1), torch.zeros(count), None)
 
 
-def simulated(monkeypatch, where_it_holds):
-    """The table of four cells if an ablated neuron costs its own importance, and more where its rule holds."""
+@pytest.mark.parametrize(("where_it_holds", "verdict"), [(0.05, "yes"), (0, "undecided"), (-0.05, "no")])
+def test_only_a_loss_where_the_rule_holds_counts(monkeypatch, where_it_holds, verdict):
+    """An ablated neuron costs its own importance, and more where its rule holds."""
     many = labels(*((2 + n % 2, n, f"op{1 + n % 2}_{n % 7}mod7") for n in range(28)))
     importance = np.random.default_rng(5).exponential(size=(4, 28)) / 50
 
@@ -139,28 +131,14 @@ def simulated(monkeypatch, where_it_holds):
         labelled = {SHARED: many, **dict.fromkeys(MATCHED, many.iloc[:6])}
         names = ("symbolic", "word")[cell % 2], ("addition", "subtraction")[cell // 2]
         cells[names] = dict(cell_pairs(None, prompts_of(300, cell), labelled, names, True, 200, 0))
-    return compute.family_knockout_table(cells, 100)
-
-
-@pytest.mark.parametrize(("where_it_holds", "verdict"), [(0.05, "yes"), (0, "undecided"), (-0.05, "no")])
-def test_only_a_loss_where_the_rule_holds_counts(monkeypatch, where_it_holds, verdict):
-    table = simulated(monkeypatch, where_it_holds)
+    table = compute.family_knockout_table(cells, 100)
     check_columns(table, FAMILY_KNOCKOUT)
-    assert (table["k"] == 100).all()
-    whole = table.query("format == 'all' and operator == 'all' and neurons == 'shared' and family == 'all'")
+    whole = table.query("k == 100 and format == operator == 'all' and neurons == 'shared' and family == 'all'")
     assert whole["verdict"].eq(verdict).all()
     row = whole.iloc[0]
-    expected = where_it_holds * row["ablated"]
-    assert row["difference"] == pytest.approx(expected, abs=0.01)
-    assert row["low"] <= expected <= row["high"]
-    assert row["first"] - row["second"] == pytest.approx(row["difference"])
-    cells = table.query("format != 'all' and neurons == 'shared' and family == 'all' and metric == 'accuracy'")
-    assert row["cells"] == len(cells) == 4
-    assert row["labelled"] == cells["labelled"].sum() == 4 * 28
-    assert row["prompts"] == cells["prompts"].sum()
+    assert row["difference"] == pytest.approx(where_it_holds * row["ablated"], abs=0.01)
     (found,) = answer({"family_knockout": table}, 100)
     assert found.sentence.endswith(f"By the probability of the answer, the primary metric: {verdict}.")
-    assert "% (matched by variance) and " in found.sentence
 
 
 def test_without_labels_nothing_is_told():
@@ -240,6 +218,5 @@ def test_a_family_whose_rule_never_holds_has_no_numbers(monkeypatch):
     monkeypatch.setattr(compute, "losses", lambda *_: {metric: np.ones((4, 10)) for metric in METRICS})
     cell = dict(cell_pairs(None, prompts_of(10, 0), {SHARED: never}, ("f", "o"), True, 10, 0))
     table = compute.family_knockout_table({("f", "o"): cell}, 100)
-    assert len(table) == 2 * len(METRICS) * 3
     assert (table[["cells", "prompts"]] == 0).all(axis=None)
     assert table[["ablated", "first", "second", "difference", "low", "high"]].isna().all(axis=None)

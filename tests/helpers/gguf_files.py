@@ -1,64 +1,36 @@
 """Small models as GGUF files: real architectures, random weights, tokenizers of the kinds that GGUF knows."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import gguf
 import numpy as np
 import torch
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-LLAMA3 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
-    r"|\s+(?!\S)|\s+"
-)
+from embedded_training.tokenizer import build_tokenizer
+
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-ADDED = "<think>"
-"""A token that is not special, but found in a text before it is split."""
-BOS = 1
+BOS = 0
 
 
-def _pre_tokenizer(pre: str) -> pre_tokenizers.PreTokenizer:
-    """As in the tokenizer.json of SmolLM2 and Llama 3."""
-    if pre == "smollm":
-        byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), byte_level])
-    split = pre_tokenizers.Split(Regex(LLAMA3), behavior="isolated")
-    plain = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    return pre_tokenizers.Sequence([split, plain])
-
-
-def train_tokenizer(pre: str, texts: list[str]) -> Tokenizer:
-    """A byte-level BPE. With `llama-bpe`, it has every number up to 999, most of three digits without a merge."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = _pre_tokenizer(pre)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=600, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
-    )
-    tokenizer.train_from_iterator([*texts, *(str(n) for n in range(100))], trainer)
+def make_tokenizer(pre: str, texts: list[str]) -> Tokenizer:
+    """A byte-level BPE that splits texts as SmolLM2's or Llama 3's."""
     if pre == "llama-bpe":
-        vocabulary, merges = parts(tokenizer)
-        numbers = [str(n) for n in range(100, 1000) if str(n) not in vocabulary]
-        vocabulary |= {number: len(vocabulary) + i for i, number in enumerate(numbers)}
-        tokenizer.model = models.BPE(vocab=vocabulary, merges=merges, ignore_merges=True)
-        tokenizer.add_special_tokens([AddedToken(one, special=True) for one in SPECIAL])
-    tokenizer.add_tokens([AddedToken(ADDED, normalized=False)])
+        tokenizer = build_tokenizer(texts)
+    else:
+        digits = pre_tokenizers.Digits(individual_digits=True)
+        plain = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, plain])
+        tokenizer.decoder = decoders.ByteLevel()
+        options = {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet(), "show_progress": False}
+        trainer = trainers.BpeTrainer(vocab_size=600, special_tokens=SPECIAL, **options)
+        tokenizer.train_from_iterator([*texts, *(str(n) for n in range(100))], trainer)
+    # A token that is not special, but found in a text before it is split.
+    tokenizer.add_tokens([AddedToken("<think>", normalized=False)])
     return tokenizer
-
-
-def parts(tokenizer: Tokenizer) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Vocabulary and merges of a BPE."""
-    model = json.loads(tokenizer.to_str())["model"]
-    return model["vocab"], [tuple(merge) for merge in model["merges"]]
-
-
-def interleaved(rows: np.ndarray, heads: int) -> np.ndarray:
-    """Queries or keys as llama.cpp stores Llama's: dimension i of a head next to dimension i + D/2."""
-    return rows.reshape(heads, 2, -1, rows.shape[1]).swapaxes(1, 2).reshape(rows.shape)
 
 
 def random_model(architecture: str, vocabulary: int, *, tied: bool) -> Any:
@@ -68,8 +40,12 @@ def random_model(architecture: str, vocabulary: int, *, tied: bool) -> Any:
     local = {"rope_type": "default", "rope_theta": 5000.0}
     sizes = {"vocab_size": vocabulary, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3}
     sizes |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256}
-    sizes |= {"initializer_range": 0.15, "rms_norm_eps": 1e-5, "rope_parameters": local}
-    sizes |= {"tie_word_embeddings": tied}
+    sizes |= {
+        "initializer_range": 0.15,
+        "rms_norm_eps": 1e-5,
+        "rope_parameters": local,
+        "tie_word_embeddings": tied,
+    }
     ropes = {"full_attention": local, "sliding_attention": {**local, "rope_theta": 10_000.0}}
     gemma = {"head_dim": 256, "num_hidden_layers": 7, "sliding_window": 16, "rope_parameters": ropes}
     is_gemma = architecture == "gemma3"
@@ -77,42 +53,36 @@ def random_model(architecture: str, vocabulary: int, *, tied: bool) -> Any:
     torch.manual_seed(0)
     model = hf.AutoModelForCausalLM.from_config(config)
     for name, parameter in model.named_parameters():
-        if "norm" in name or name.endswith("bias"):
-            parameter.data = 1 + 0.3 * torch.randn_like(parameter)
-        if is_gemma and "norm" in name:
-            # bfloat16, as Google's: the sum of 1 and the weight is exact.
-            parameter.data = (0.3 * torch.randn_like(parameter)).bfloat16().float()
+        if "norm" in name:
+            # Gemma's in bfloat16, as Google's: the sum of 1 and the weight is exact.
+            noise = 0.3 * torch.randn_like(parameter)
+            parameter.data = noise.bfloat16().float() if is_gemma else 1 + noise
     return model.eval()
-
-
-def tensor_names(config: Any) -> Callable[[str], str]:
-    """From the name of a weight to that of its tensor in GGUF."""
-    numbers = {name: number for number, name in gguf.MODEL_ARCH_NAMES.items()}
-    names = gguf.get_tensor_name_map(numbers[config.model_type.removesuffix("_text")], config.num_hidden_layers)
-    return lambda weight: f"{names.get_name(weight.rpartition('.')[0])}.{weight.rpartition('.')[2]}"
 
 
 def tensors_of(model: Any) -> dict[str, np.ndarray]:
     """A model's weights by their names in GGUF, in llama.cpp's arrangement, float32."""
     c, tensors = model.config, {}
-    stored_name = tensor_names(c)
+    numbers = {name: number for number, name in gguf.MODEL_ARCH_NAMES.items()}
+    names = gguf.get_tensor_name_map(numbers[c.model_type.removesuffix("_text")], c.num_hidden_layers)
     for name, weight in model.named_parameters():
         values = weight.detach().numpy()
-        if c.model_type == "llama" and name.endswith("q_proj.weight"):
-            values = interleaved(values, c.num_attention_heads)
-        if c.model_type == "llama" and name.endswith("k_proj.weight"):
-            values = interleaved(values, c.num_key_value_heads)
+        heads = {"q_proj": c.num_attention_heads, "k_proj": c.num_key_value_heads}.get(name.split(".")[-2])
+        if c.model_type == "llama" and heads:
+            # llama.cpp stores dimension i of a head next to dimension i + D/2.
+            values = values.reshape(heads, 2, -1, values.shape[1]).swapaxes(1, 2).reshape(values.shape)
         if c.model_type == "gemma3_text" and "norm" in name:
             values = values + 1
-        tensors[stored_name(name)] = values
+        module, _, part = name.rpartition(".")
+        tensors[f"{names.get_name(module)}.{part}"] = values
     return tensors
 
 
 def fields_of(model: Any, tokenizer: Tokenizer, pre: str) -> dict[str, Any]:
     """The metadata of a model with its tokenizer."""
-    c = model.config
-    _, merges = parts(tokenizer)
+    c, merges = model.config, json.loads(tokenizer.to_str())["model"]["merges"]
     tokens = [tokenizer.id_to_token(place) for place in range(tokenizer.get_vocab_size())]
+    added = {place: 3 if token.special else 4 for place, token in tokenizer.get_added_tokens_decoder().items()}
     width = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
     gemma, rope = c.model_type == "gemma3_text", c.rope_parameters
     sizes = {
@@ -131,8 +101,8 @@ def fields_of(model: Any, tokenizer: Tokenizer, pre: str) -> dict[str, Any]:
     if gemma:
         sizes |= {"attention.sliding_window": c.sliding_window}
     said = {"model": "gpt2", "pre": pre, "tokens": tokens, "merges": [" ".join(merge) for merge in merges]}
-    said |= {"token_type": [3 if token in SPECIAL else 4 if token == ADDED else 1 for token in tokens]}
-    said |= {"bos_token_id": BOS, "eos_token_id": 2, "add_bos_token": False}
+    said |= {"token_type": [added.get(place, 1) for place in range(len(tokens))]}
+    said |= {"bos_token_id": BOS, "eos_token_id": 1, "add_bos_token": False}
     architecture = c.model_type.removesuffix("_text")
     fields = {f"{architecture}.{key}": value for key, value in sizes.items()}
     return fields | {f"tokenizer.ggml.{key}": value for key, value in said.items()}

@@ -10,7 +10,6 @@ def test_what_a_card_refuses_the_pretended_one_refuses():
         there, here = torch.ones(2, 3, device=CARD), torch.ones(2, 3)
         for forbidden, said in (
             (lambda: there + here, "same device"),
-            (lambda: torch.cat([there, here]), "same device"),
             (lambda: there.index_put_((torch.tensor([0]),), here[:1]), "same device"),
             (lambda: there.gather(1, torch.zeros(2, 1, dtype=torch.int64)), "same device"),
             (lambda: there.numpy(), "numpy"),

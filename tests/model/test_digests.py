@@ -26,10 +26,8 @@ FILES = sorted([*TOKENIZER, INDEX, *SHARDS])
 @pytest.fixture
 def folder(tiny_folder, tmp_path):
     """A model in bfloat16 whose weights lie in two files, and with a tokenizer that transformers prefers."""
-    made = tmp_path / "model"
-    made.mkdir()
-    for name in TOKENIZER[:3]:
-        shutil.copy(tiny_folder / name, made)
+    made = shutil.copytree(tiny_folder, tmp_path / "model")
+    (made / "model.safetensors").unlink()
     shutil.copy(made / "tokenizer.json", made / TOKENIZER[3])
     options = json.loads((made / TOKENIZER[2]).read_text())
     (made / TOKENIZER[2]).write_text(json.dumps({**options, "fast_tokenizer_files": [TOKENIZER[3]]}))
@@ -39,13 +37,10 @@ def folder(tiny_folder, tmp_path):
 
 
 def recorded(folder):
+    """What a later job reads."""
     path = folder.parent / "model_files.parquet"
     write_table(model_digests.record(folder), path, MODEL_FILES, {}, {"model": "m"})
-    return path
-
-
-def options(folder, record):
-    return ModelOptions(model=str(folder), device="cpu", model_files=record)
+    return ModelOptions(model=str(folder), device="cpu", model_files=path)
 
 
 def flip(path):
@@ -69,19 +64,20 @@ def test_the_record_tells_every_file_that_is_read(folder):
 
 @pytest.mark.parametrize("name", FILES)
 def test_damage_is_found_before_the_model_is_read(folder, name):
-    record = recorded(folder)
+    options = recorded(folder)
     for damage, what in ((flip, "has changed"), (Path.unlink, "is gone")):
         damage(folder / name)
-        with pytest.raises(UserError, match=rf"^{folder / name} {what} since {record} was made, [^\n]*$"):
-            load_model(options(folder, record))
+        said = rf"^{folder / name} {what} since {options.model_files} was made, [^\n]*$"
+        with pytest.raises(UserError, match=said):
+            load_model(options)
 
 
 def test_a_file_that_comes_later_is_found(folder):
     (folder / "tokenizer_config.json").rename(folder / "away")
-    record = recorded(folder)
+    options = recorded(folder)
     (folder / "away").rename(folder / "tokenizer_config.json")
     with pytest.raises(UserError, match=r"tokenizer.*\.json is new since"):
-        load_model(options(folder, record))
+        load_model(options)
 
 
 def test_what_the_hub_gave_is_checked(folder):
@@ -96,6 +92,5 @@ def test_what_the_hub_gave_is_checked(folder):
     assert sorted(model_digests.record(snapshot)["file"]) == FILES
     path = snapshot / SHARDS[1]
     flip(path.resolve())
-    said = rf"^{path} differs from the hub's file[^\n]*delete {path.resolve()} and"
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=rf"^{path} differs from the hub's file[^\n]*delete {path.resolve()} and"):
         model_digests.record(snapshot)

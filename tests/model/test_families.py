@@ -16,11 +16,8 @@ from form_invariance.stages.patching.compute import patch_neurons
 from form_invariance.workflow import job_sizes
 
 FIRST = 2
-DOWN = {
-    "gpt-neox": ["gpt_neox.layers.{}.mlp.dense_4h_to_h"],
-    "gpt-neox-sequential": ["gpt_neox.layers.{}.mlp.dense_4h_to_h"],
-    "gpt2": ["transformer.h.{}.mlp.c_proj"],
-}
+NEOX = "gpt_neox.layers.{}.mlp.dense_4h_to_h"
+DOWN = {"gpt-neox": [NEOX], "gpt-neox-sequential": [NEOX], "gpt2": ["transformer.h.{}.mlp.c_proj"]}
 """What reads the neurons, where it is not named as in Llama."""
 
 
@@ -30,27 +27,20 @@ def pair(request, family_folders):
     return models.load(folder), HuggingFace(folder, *DOWN.get(request.param, ()))
 
 
-def test_logits(pair):
-    model, theirs = pair
-    tokens = torch.randint(0, model.config.vocabulary, (3, 21), generator=torch.Generator().manual_seed(1))
-    with torch.no_grad():
-        expected = theirs.model(tokens).logits
-    assert expected.std() > 0.5
-    for last in (False, True):
-        got = decoder.logits(model, decoder.run_layers(model, decoder.embed(model, tokens), last_only=last))
-        torch.testing.assert_close(got, expected[:, -1:] if last else expected, atol=2e-5, rtol=1e-5)
-
-
 @torch.no_grad()
-def test_single_neuron_patches(pair):
+def test_logits_and_single_neuron_patches(pair):
     model, theirs = pair
     generator = torch.Generator().manual_seed(3)
     clean, corrupt = torch.randint(0, model.config.vocabulary, (2, 4, 13), generator=generator)
     answers = torch.randperm(model.config.vocabulary, generator=generator)[:8].view(4, 2)
+    cache, base = build_cache(model, clean, FIRST), theirs.logits(clean)
+    assert base.std() > 0.5
+    for last in (False, True):
+        z = decoder.logits(model, decoder.run_layers(model, decoder.embed(model, clean), last_only=last))
+        torch.testing.assert_close(z[:, -1], base, atol=2e-5, rtol=1e-5)
     given = theirs.neurons(corrupt)[:, :, -1]
     ours = last_token_neurons(model, corrupt, FIRST)
     torch.testing.assert_close(ours, given[FIRST:], atol=2e-5, rtol=1e-4)
-    cache, base = build_cache(model, clean, FIRST), theirs.logits(clean)
     candidates = torch.tensor([0, 17, 41, 79])
     for layer in range(FIRST, model.config.n_layers):
         got = patch_neurons(model, cache, layer, candidates, given[layer][:, candidates], answers)[0]

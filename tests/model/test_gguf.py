@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from gguf_files import BOS, fields_of, random_model, tensors_of, train_tokenizer, write_gguf
+from gguf_files import BOS, fields_of, make_tokenizer, random_model, tensors_of, write_gguf
 from hugging_face import TOKENS, logits_of
 from safetensors.torch import load_file
 
@@ -11,6 +11,8 @@ from conftest import ROOT
 from form_invariance import library
 from form_invariance.cli import main
 from form_invariance.errors import UserError
+from form_invariance.experiment.model_options import folder_of, load_model
+from form_invariance.experiment.options import ModelOptions
 from form_invariance.model import tokenizers
 from form_invariance.model.files import resolve
 from form_invariance.model.gguf import write_folder
@@ -18,14 +20,7 @@ from form_invariance.problems.templates import render
 
 PRES = ("smollm", "llama-bpe")
 """Whose rules for splitting texts transformers does not know."""
-TEXTS = [
-    "    return  5\n\t12 = x",
-    "½ café 12,345",
-    "Jill's  fish, 3",
-    "<|im_start|>2+8=<|im_end|>",
-    "<think>2",
-    " 7",
-]
+TEXTS = ["    return  5\n\t12 = x", "½ café 12,345", "Jill's  fish", "<|im_start|>2", "<think>2<|end_of_text|>"]
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +30,7 @@ def texts(templates):
 
 @pytest.fixture(scope="module")
 def original(texts):
-    return {pre: train_tokenizer(pre, texts) for pre in PRES}
+    return {pre: make_tokenizer(pre, texts) for pre in PRES}
 
 
 def made(tokenizer, architecture="llama", pre="smollm", *, tied=True):
@@ -74,31 +69,24 @@ def test_the_tokenizer_is_the_one_that_the_file_was_made_of(original, texts, tmp
         ours = tokenizers.load_tokenizer(source)
         assert ours.bos == bos
         for text in texts:
-            assert ours.encode(text) == original[pre].encode(text).ids, text
+            assert ours.encode(text) == original[pre].encode(text, add_special_tokens=False).ids, text
 
 
 def key(name, value):
     return lambda fields, tensors: fields.update({name: value})
 
 
-def tensor(name, *shape):
-    return lambda fields, tensors: tensors.update({name: np.ones(shape, np.float32)})
-
-
 REFUSED = [
     (key("llama.expert_count", 4), "transformers does not read expert_count"),
     (key("llama.attention.value_length", 8), "transformers does not read attention.key_length"),
     (key("llama.block_count", 2), r"transformers does not read blk\.2\.attn_norm\.weight"),
-    (tensor("rope_freqs.weight", 8), "transformers does not read rope_freqs.weight"),
+    (lambda _, tensors: tensors.update({"rope_freqs.weight": np.ones(8, np.float32)}), "does not read rope_freqs"),
     (key("tokenizer.ggml.pre", "other"), "transformers does not read tokenizer.ggml.pre 'other'"),
     (key("llama.block_count", None), "is not a complete GGUF file"),
-    (key("tokenizer.ggml.model", "bert"), "has no model and tokenizer that transformers reads"),
     (key("tokenizer.ggml.bos_token_id", 2**32 - 1), "has no model and tokenizer that transformers reads"),
-    (key("tokenizer.ggml.tokens", None), "has no model and tokenizer that transformers reads"),
     (key("llama.attention.head_count_kv", 3), "cannot be read by transformers"),
-    (key("llama.embedding_length", 0), "weight 'model.embed_tokens.weight' has shape"),
-    (lambda fields, tensors: tensors.pop("blk.2.ffn_up.weight"), "'model.layers.2.mlp.up_proj.weight' is missing"),
-    *((content, "") for content in (b"", b"GGUF", b"no model" * 100, slice(5000), slice(-100))),
+    (lambda _, tensors: tensors.pop("blk.2.ffn_up.weight"), "'model.layers.2.mlp.up_proj.weight' is missing"),
+    *((content, "") for content in (b"GGUF", b"no model" * 100, slice(5000), slice(-100))),
 ]
 
 
@@ -124,11 +112,7 @@ def test_a_file_as_source(original, tmp_path):
     path = write_gguf(tmp_path / "m.gguf", "llama", fields, tensors)
     record = tmp_path / "results/m/model_files.parquet"
     assert main(["model-files", f"--model={path}", "--output", str(record)]) == 0
-    from test_digests import options
-
-    from form_invariance.experiment.model_options import folder_of, load_model
-
-    arguments = options(path, record)
+    arguments = ModelOptions(model=str(path), device="cpu", model_files=record)
     assert folder_of(arguments) == tokenizers.imported_folder(record)
     found, run = load_model(arguments), library.load_model(resolve(str(path)), device="cpu")
     for one in (found[0], run.model):
@@ -136,7 +120,7 @@ def test_a_file_as_source(original, tmp_path):
     assert run.tokenizer.encode("12+7=") == found[1].encode("12+7=")
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(UserError, match=f"^{path} has changed since"):
-        load_model(options(path, record))
+        load_model(arguments)
 
 
 @pytest.mark.slow

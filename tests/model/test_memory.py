@@ -33,9 +33,8 @@ def test_weights_of_their_stored_precision_are_pages_of_their_file(family_folder
         return any(int(start, 16) <= weight.data_ptr() < int(end, 16) for start, end in mapped)
 
     assert not model.embedding.requires_grad
-    assert is_mapped(model.embedding)
-    assert is_mapped(model.unembedding)
-    assert all(is_mapped(weight) for layer in model.layers for weight in (layer.query, layer.up, layer.down))
+    of_layers = [weight for layer in model.layers for weight in (layer.query, layer.up, layer.down)]
+    assert all(map(is_mapped, [model.embedding, model.unembedding, *of_layers]))
     assert not is_mapped(loading.load(folder, dtype=torch.bfloat16).embedding)
 
 

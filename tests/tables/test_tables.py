@@ -1,5 +1,6 @@
 import os
 import signal
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from multiprocessing import get_context
@@ -37,8 +38,7 @@ def test_a_table_comes_back_with_its_provenance_and_meanings(tmp_path):
     write(path, circuit()[["neuron", "k", "layer"]])
     pd.testing.assert_frame_equal(tables_io.read_table(path, CIRCUIT), circuit())
     provenance = tables_io.provenance_of(path)
-    assert provenance["seed"] == 5
-    assert provenance["table"] == "circuit"
+    assert (provenance["seed"], provenance["table"]) == (5, "circuit")
     assert b"layer" in pq.read_schema(path).field("layer").metadata[b"meaning"]
     assert [p.name for p in path.parent.iterdir()] == ["circuit.parquet"]
 
@@ -114,26 +114,20 @@ def test_of_two_writers_at_once_one_writes_and_the_other_is_told(tmp_path, first
         if not first:
             to.write_text("first")
 
-    if first:
-        with pytest.raises(UserError, match=r"another process writes .*/file\.txt at the same time"):
-            tables_io.write_atomically(path, writer)
-    else:
+    told = pytest.raises(UserError, match=r"another process writes .*/file\.txt at the same time")
+    with told if first else nullcontext():
         tables_io.write_atomically(path, writer)
     assert path.read_text() == ("second" if first else "first")
     assert [*tmp_path.iterdir()] == [path]
 
 
-@pytest.mark.parametrize("blocked", ["folder", "parent"])
-def test_a_place_that_cannot_be_written_is_named(tmp_path, blocked):
-    path = tmp_path / "parent/file.txt"
-    if blocked == "folder":
-        path.mkdir(parents=True)
-    else:
-        path.parent.write_text("a file")
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(UserError, match=rf"^{path} cannot be written: .*; fix this, then run again$"):
-        tables_io.write_atomically(path, lambda to: to.write_text("x"))
-    assert sorted(tmp_path.rglob("*")) == before
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "parent").write_text("a file")
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "parent/file.txt", tmp_path / "folder"):
+        with pytest.raises(UserError, match=rf"^{path} cannot be written: .*; fix this, then run again$"):
+            tables_io.write_atomically(path, lambda to: to.write_text("x"))
+    assert {path.name for path in tmp_path.rglob("*")} == {"parent", "folder"}
 
 
 def test_tensors_come_back(tmp_path):
@@ -144,8 +138,6 @@ def test_tensors_come_back(tmp_path):
     assert provenance["seed"] == 1
     with pytest.raises(UserError, match="contains mean_cache, not indirect_effects"):
         tables_io.read_tensors(path, "indirect_effects")
-    with pytest.raises(UserError, match="does not exist"):
-        tables_io.read_tensors(tmp_path / "no", "mean_cache")
 
 
 def check_damaged(path, read, same):
@@ -197,7 +189,6 @@ def test_files_carry_their_keys(tmp_path):
         write(path, circuit() if form == "code" else circuit().iloc[:0], {**KEYS, "format": form})
     tables_io.write_tensors({"a": torch.zeros(1)}, paths[2], "mean_cache", {}, KEYS)
     whole = pd.read_parquet(paths[0])
-    assert list(whole) == ["model", "operator", *CIRCUIT.columns]
     assert whole[["model", "operator"]].drop_duplicates().to_numpy().tolist() == [["m", "sum"]]
     assert tables_io.read_table(paths[0], CIRCUIT).equals(circuit())
     assert by_key(paths[2:], "format") == {"code": paths[2]}
@@ -222,6 +213,5 @@ def test_options_of_files_have_the_same_cells(tmp_path):
             matching_cells(of_one=[paths["code"], paths["word"]], of_two=[paths[form] for form in wrong])
 
 
-@pytest.mark.parametrize(("text", "layer"), [("half_depth", 3), ("0", 0), ("5", 5)])
-def test_first_late_layer(text, layer):
-    assert first_late_layer(text, 6) == layer
+def test_first_late_layer():
+    assert [first_late_layer(text, 6) for text in ("half_depth", "0", "5")] == [3, 0, 5]
