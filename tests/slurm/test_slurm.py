@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import cluster
@@ -20,6 +21,11 @@ from form_invariance.workflow import job_server
 pytestmark = pytest.mark.skipif(cluster.missing() is not None, reason=str(cluster.missing()))
 
 QUICK = ["--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "5"]
+SNAKEMAKE = """import snakemake.cli
+from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor as Executor
+Executor.next_seconds_between_status_checks = property(lambda self: 2, lambda self, seconds: None)
+snakemake.cli.main()"""
+"""Snakemake whose plugin asks for the status every 2 seconds: it would wait 10 more after every check."""
 TABLE_RULES = "report explainer model_files browser dataset preflight ranking circuit overlap answers agreement "
 TABLE_RULES += "paper_tables contrasts summary heuristic_null labelled_neurons figure"
 """Rules that run no model; and names of which theirs are made."""
@@ -72,6 +78,28 @@ def troubled(slurm, tmp_path_factory):
         os.killpg(run.pid, signal.SIGKILL)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def experiment(slurm, tmp_path_factory):
+    """A run of the experiment, watched while others are tested: its checkout, its jobs, how many ran at once."""
+    folder = tmp_path_factory.mktemp("experiment")
+    checkout = prepare(folder / "checkout", folder / "home", stub=False)
+    cancelled, at_once = [], []
+
+    def cancel_the_first_census(jobs) -> bool:
+        at_once.append(sum(job["JobState"] == "RUNNING" and "TresPerJob" in job for job in jobs.values()))
+        for number, job in jobs.items():
+            if job["JobState"] == "RUNNING" and "census" in job["rule"] and not cancelled:
+                subprocess.run(["scancel", number], check=True)
+                cancelled.append(number)
+        return False
+
+    run = start(checkout, folder / "home", *TARGETS)
+    with ThreadPoolExecutor(1) as pool:
+        yield checkout, pool.submit(watch, run, checkout, 2000, cancel_the_first_census), cancelled, at_once
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGKILL)
+
+
 def prepare(folder: Path, home: Path, *, stub: bool) -> Path:
     """A checkout with a small grid and the test cluster's partitions."""
     checkout = make_checkout(folder, stub=stub)
@@ -89,7 +117,7 @@ def start(checkout: Path, home: Path, *words: str, **more: str) -> subprocess.Po
     """Start `snakemake --profile slurm` in a process group of its own; what it prints goes to run.log."""
     with (checkout / "run.log").open("a") as log:
         return subprocess.Popen(
-            ["snakemake", "--profile", "slurm", *QUICK, *words],
+            [sys.executable, "-c", SNAKEMAKE, "--profile", "slurm", *QUICK, *words],
             cwd=checkout,
             env=environment(checkout, home) | more,
             stdout=log,
@@ -156,42 +184,6 @@ def test_every_rule_that_runs_a_model_asks_for_a_gpu_and_no_other_does(tmp_path,
         assert found == (gpu if runs_a_model(rule) else {"slurm_partition=cpu"}), (rule, resources)
 
 
-def test_the_same_tables_as_on_one_machine_and_one_gpu_a_job(tmp_path, home):
-    local = prepare(tmp_path / "local", home, stub=False)
-    served = [sys.executable, "-m", "form_invariance", "job-server", "snakemake", "--cores", "1", *TARGETS]
-    subprocess.run(served, cwd=local, env=environment(local, home), check=True)
-    checkout = prepare(tmp_path / "slurm", home, stub=False)
-    cancelled, at_once = [], []
-
-    def cancel_the_first_census(jobs) -> bool:
-        at_once.append(sum(job["JobState"] == "RUNNING" and "TresPerJob" in job for job in jobs.values()))
-        for number, job in jobs.items():
-            if job["JobState"] == "RUNNING" and "census" in job["rule"] and not cancelled:
-                subprocess.run(["scancel", number], check=True)
-                cancelled.append(number)
-        return False
-
-    jobs = watch(start(checkout, home, *TARGETS), checkout, 2000, cancel_the_first_census)
-    assert cancelled
-    assert max(at_once) == cluster.GPUS
-    for job in jobs.values():
-        on_gpu = runs_a_model(job["rule"])
-        assert job["Partition"] == ("gpu" if on_gpu else "cpu"), job
-        assert job.get("TresPerJob") == ("gres:gpu:1" if on_gpu else None), job
-        assert job["NumCPUs"] == "1", job
-    named = {name: job for job in jobs.values() for name in GROUPS if job["rule"].startswith(name)}
-    assert named.keys() == GROUPS.keys()
-    # A group asks for what its largest member needs, and for the time of all of them.
-    asked = {name: (job["MinMemoryNode"], job["TimeLimit"]) for name, job in named.items()}
-    assert asked == GROUPS
-    expected, found = tables(local), tables(checkout)
-    assert len(expected) > 20
-    assert expected.keys() == found.keys()
-    for name, table in expected.items():
-        pd.testing.assert_frame_equal(table, found[name], obj=name)
-    assert "Nothing to be done" in snakemake(checkout, "-n", *TARGETS)[1]
-
-
 def test_a_killed_snakemake_is_resumed(tmp_path, home):
     local = prepare(tmp_path / "local", home, stub=True)
     assert snakemake(local, *RANKINGS)[0] == 0
@@ -240,3 +232,29 @@ def test_too_little_memory_or_time_is_asked_for_again_with_more(troubled):
     assert [entry[1:] for entry in asked["word"]] == [("00:01:00", "TIMEOUT"), ("00:02:00", "COMPLETED")]
     assert (checkout / HUNGRY).exists()
     assert (checkout / SLOW).exists()
+
+
+def test_the_same_tables_as_on_one_machine_and_one_gpu_a_job(experiment, tmp_path, home):
+    checkout, watched, cancelled, at_once = experiment
+    local = prepare(tmp_path / "local", home, stub=False)
+    served = [sys.executable, "-m", "form_invariance", "job-server", "snakemake", "--cores", "1", *TARGETS]
+    subprocess.run(served, cwd=local, env=environment(local, home), check=True)
+    jobs = watched.result()
+    assert cancelled
+    assert max(at_once) == cluster.GPUS
+    for job in jobs.values():
+        on_gpu = runs_a_model(job["rule"])
+        assert job["Partition"] == ("gpu" if on_gpu else "cpu"), job
+        assert job.get("TresPerJob") == ("gres:gpu:1" if on_gpu else None), job
+        assert job["NumCPUs"] == "1", job
+    named = {name: job for job in jobs.values() for name in GROUPS if job["rule"].startswith(name)}
+    assert named.keys() == GROUPS.keys()
+    # A group asks for what its largest member needs, and for the time of all of them.
+    asked = {name: (job["MinMemoryNode"], job["TimeLimit"]) for name, job in named.items()}
+    assert asked == GROUPS
+    expected, found = tables(local), tables(checkout)
+    assert len(expected) > 20
+    assert expected.keys() == found.keys()
+    for name, table in expected.items():
+        pd.testing.assert_frame_equal(table, found[name], obj=name)
+    assert "Nothing to be done" in snakemake(checkout, "-n", *TARGETS)[1]
