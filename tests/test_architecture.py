@@ -71,7 +71,6 @@ def test_a_stage_imports_earlier_stages_alone():
 
 
 def test_what_the_paper_does_not_have_can_be_deleted():
-    """No stage of `beyond` imports another of them, and none of the paper imports one."""
     for module in modules():
         for name in imported(module):
             if name.split(".")[1] == "beyond" and module.split(".")[1] in ("experiment", "stages", "beyond"):

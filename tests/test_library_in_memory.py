@@ -18,7 +18,6 @@ DTYPES = torch.float32, torch.float16, torch.bfloat16
 
 
 def in_memory(folder):
-    """Hugging Face's model and tokenizer of a folder."""
     from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
     return AutoModelForCausalLM.from_pretrained(folder).eval(), PreTrainedTokenizerFast.from_pretrained(folder)
@@ -34,14 +33,12 @@ def tuned(family_folders):
 
 @torch.no_grad()
 def change(model):
-    """Another value of every weight, as a step of training would give."""
     generator = torch.Generator().manual_seed(1)
     for weight in model.parameters():
         weight += 0.05 * torch.randn(weight.shape, generator=generator)
 
 
 def assert_logits(source, expected, tokenizer=None):
-    """The logits of a source are these. Returns what was loaded."""
     run = library.load_model(source, tokenizer=tokenizer, device="cpu")
     with torch.no_grad():
         found = decoder.logits(run.model, decoder.run_layers(run.model, decoder.embed(run.model, TOKENS)))
@@ -153,7 +150,6 @@ def test_a_model_that_computes_something_else(tuned, part, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_rounding_is_a_fifth_of_the_proofs_limit(family_folders, monkeypatch, family, dtype):
-    """Whatever the engine's own precision."""
     monkeypatch.setattr(proof, "_LAYER", {key: limit / 5 for key, limit in proof._LAYER.items()})
     model, tokenizer = in_memory(family_folders[family])
     library.load_model(model.to(dtype), tokenizer=tokenizer, device="cpu")

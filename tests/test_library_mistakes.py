@@ -39,7 +39,6 @@ RIGHT = {
     "knock_out": ABLATED,
     "transfer": {"model": MODEL, "prompts": PROMPTS, "donors": TURNED, "neurons": NEURONS},
 }
-"""Right values for every argument of every function."""
 
 
 def cells(table, column, values):

@@ -1,5 +1,3 @@
-"""Ranks, compared with a plain sort."""
-
 import numpy as np
 import pytest
 

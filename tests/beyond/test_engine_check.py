@@ -112,7 +112,6 @@ ERRORS = [  # the checks that find it, the function, and its wrong version
 
 @pytest.fixture(scope="module")
 def reference(tiny, tiny_folder):
-    """A sample of the small Llama, and what TransformerLens gives."""
     sample = sample_of(tiny[0])
     return sample, hooked_values(boot(tiny_folder), sample)
 

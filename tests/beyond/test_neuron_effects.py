@@ -42,6 +42,7 @@ def test_promoted_tokens_are_those_of_hugging_faces_head(tiny, tiny_folder, monk
         for direction, order in (("promotes", np.argsort(-z)), ("suppresses", np.argsort(z))):
             found = own[own["direction"] == direction]
             assert found["token"].tolist() == order[: promoted.TOP].tolist()
+            assert found["rank"].tolist() == [*range(1, promoted.TOP + 1)]
             np.testing.assert_allclose(found["logit"], z[order[: promoted.TOP]], atol=1e-6)
 
 

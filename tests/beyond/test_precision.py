@@ -1,5 +1,3 @@
-"""The comparison of precisions."""
-
 import numpy as np
 import pytest
 

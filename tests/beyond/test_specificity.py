@@ -56,7 +56,6 @@ COPY = Arithmetic("a", LIMITS)
 
 
 def pairs(seed, count):
-    """Operands of which no pair comes twice."""
     drawn = np.random.default_rng(seed).permutation(54 * 54)[:count]
     return [(6 + number // 54, 6 + number % 54) for number in drawn.tolist()]
 
@@ -225,7 +224,6 @@ def test_what_the_model_cannot_do_and_a_circuit_without_neurons_are_undefined_an
 
 
 def named(task, size):
-    """Problems of a task, the same in every format."""
     return [(task, place) for place in range(size)]
 
 
@@ -406,6 +404,8 @@ def test_contrasts_equal_a_plain_computation():
     cells = product("sc", circuits.items())
     check(row, np.mean([(by[f, o] - by[f, "copying"])[:, place] for f, (o, place) in cells], axis=0))
     assert (row["cells"], row["prompts"]) == (6, 2 * (30 + 40 + 50))
+    fewest = table.query("operator == 'three' and task == 'other_operators' and format == 's'")
+    assert set(fewest["prompts"]) == {30}, "the fewest of several tasks"
 
 
 def test_copying_is_spared_what_it_does_not_lose():
@@ -487,7 +487,6 @@ def test_rankings_by_half_of_the_prompts_widen_the_intervals():
         return theirs - ratio * own
 
     def half_differences(value):
-        """Of a value by either half, (operators, formats)."""
         by_half = [[[value(name, op, half) for name in "sc"] for op in ("one", "two")] for half in HALVES]
         return (np.array(by_half[0]) - np.array(by_half[1])) / 2
 

@@ -1,5 +1,3 @@
-"""The embedded models' construction and training, at tiny size, and the shipped folders."""
-
 import dataclasses
 
 import pytest

@@ -34,18 +34,13 @@ def make_tokenizer(pre: str, texts: list[str]) -> Tokenizer:
 
 
 def random_model(architecture: str, vocabulary: int, *, tied: bool) -> Any:
-    """Hugging Face's model with random weights."""
     import transformers as hf
 
     local = {"rope_type": "default", "rope_theta": 5000.0}
     sizes = {"vocab_size": vocabulary, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3}
     sizes |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256}
-    sizes |= {
-        "initializer_range": 0.15,
-        "rms_norm_eps": 1e-5,
-        "rope_parameters": local,
-        "tie_word_embeddings": tied,
-    }
+    sizes |= {"initializer_range": 0.15, "rms_norm_eps": 1e-5}
+    sizes |= {"rope_parameters": local, "tie_word_embeddings": tied}
     ropes = {"full_attention": local, "sliding_attention": {**local, "rope_theta": 10_000.0}}
     gemma = {"head_dim": 256, "num_hidden_layers": 7, "sliding_window": 16, "rope_parameters": ropes}
     is_gemma = architecture == "gemma3"
@@ -79,7 +74,6 @@ def tensors_of(model: Any) -> dict[str, np.ndarray]:
 
 
 def fields_of(model: Any, tokenizer: Tokenizer, pre: str) -> dict[str, Any]:
-    """The metadata of a model with its tokenizer."""
     c, merges = model.config, json.loads(tokenizer.to_str())["model"]["merges"]
     tokens = [tokenizer.id_to_token(place) for place in range(tokenizer.get_vocab_size())]
     added = {place: 3 if token.special else 4 for place, token in tokenizer.get_added_tokens_decoder().items()}

@@ -1,5 +1,3 @@
-"""Prompts of several lengths in batches of one length."""
-
 import torch
 from hostile_values import FUZZ
 from hypothesis import given

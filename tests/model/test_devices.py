@@ -1,5 +1,3 @@
-"""The pretended graphics card of the tests refuses what a card refuses."""
-
 import pytest
 import torch
 from pretended_gpu import CARD, pretended_gpu

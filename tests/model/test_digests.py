@@ -37,7 +37,6 @@ def folder(tiny_folder, tmp_path):
 
 
 def recorded(folder):
-    """What a later job reads."""
     path = folder.parent / "model_files.parquet"
     write_table(model_digests.record(folder), path, MODEL_FILES, {}, {"model": "m"})
     return ModelOptions(model=str(folder), device="cpu", model_files=path)

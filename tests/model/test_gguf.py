@@ -34,7 +34,6 @@ def original(texts):
 
 
 def made(tokenizer, architecture="llama", pre="smollm", *, tied=True):
-    """A random model, and the metadata and tensors of its GGUF file."""
     model = random_model(architecture, tokenizer.get_vocab_size(), tied=tied)
     return model, fields_of(model, tokenizer, pre), tensors_of(model)
 
@@ -86,7 +85,7 @@ REFUSED = [
     (key("tokenizer.ggml.bos_token_id", 2**32 - 1), "has no model and tokenizer that transformers reads"),
     (key("llama.attention.head_count_kv", 3), "cannot be read by transformers"),
     (lambda _, tensors: tensors.pop("blk.2.ffn_up.weight"), "'model.layers.2.mlp.up_proj.weight' is missing"),
-    *((content, "") for content in (b"GGUF", b"no model" * 100, slice(5000), slice(-100))),
+    *((content, "m.gguf") for content in (b"GGUF", b"no model" * 100, slice(5000), slice(-100))),
 ]
 
 

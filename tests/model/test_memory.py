@@ -1,5 +1,3 @@
-"""Room for a stage's tensors."""
-
 from functools import lru_cache
 from pathlib import Path
 

@@ -98,12 +98,3 @@ def test_what_is_always_read_out_in_full():
     assert near_readout(head(rows), ordinary, Readouts(full=True)) is None
     assert near_readout(head(rows[:1000]), ordinary, Readouts()) is None
     assert near_readout(head(rows, softcap=30.0), ordinary, Readouts()) is None
-
-
-def test_prompts_do_not_depend_on_each_other():
-    rows, ordinary = cloud()
-    model, x, tokens = head(rows), moved(ordinary, 0.05), torch.randint(len(rows), (PROMPTS, 2))
-    together = log_probabilities_near(model, x, tokens, near_readout(model, ordinary, Readouts()))
-    for one in (slice(prompt, prompt + 1) for prompt in range(PROMPTS)):
-        alone = log_probabilities_near(model, x[one], tokens[one], near_readout(model, ordinary[one], Readouts()))
-        torch.testing.assert_close(alone, together[one], atol=1e-6, rtol=1e-6)

@@ -1,5 +1,3 @@
-"""Replay against the ordinary forward pass."""
-
 from dataclasses import replace
 
 import oracles

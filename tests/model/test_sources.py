@@ -46,7 +46,6 @@ def away(tmp_path, monkeypatch):
     ],
 )
 def test_a_wrong_source_is_told_before_any_job(source, said):
-    """By the check of the configuration as by a command."""
     _, text = refusal(resolve, source)
     assert said in text
     _, checked = refusal(config_check.check, {**SHIPPED, "models": {"mine": {"source": source}}}, SCHEMA)

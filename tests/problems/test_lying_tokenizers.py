@@ -28,7 +28,6 @@ CONFIG = "tokenizer_config.json"
 
 
 def lying(*path, value):
-    """The tokenizer with one value changed."""
     return with_value(HONEST, path, value)
 
 
@@ -114,7 +113,6 @@ def test_files_next_to_tokenizer_json_are_read(packaged_copy, options):
 
 
 def test_the_package_reads_its_own_tokenizers_as_transformers_does(tmp_path):
-    """They are read without transformers."""
     for source in sorted(PACKAGED.glob("*/tokenizer.json")):
         copy = shutil.copytree(source.parent, tmp_path / source.parent.name)
         plain, found = (tokenizers.load_tokenizer(folder) for folder in (source.parent, copy))

@@ -22,13 +22,14 @@ def written(folder, text):
 
 
 def test_a_row_is_a_problem(tmp_path):
-    path = written(tmp_path, "word,of,answer\nmouse,animal,mice\nnull,value,nulls\nmouse,pointer,mice\n")
+    path = written(tmp_path, "\ufeffword,of,answer\r\nmouse,animal,mice\n\nnull,value,NA\nmouse,pointer,mice")
+    assert first_fields(path) == {"word": "mouse", "of": "animal", "answer": "mice"}
     table = read_task_table(path, "answer")
     assert table["a"].tolist() == [0, 1, 2]
     assert (table["b"] == NO_OPERAND).all()
     # The same answer has the same number.
     assert table["answer"].tolist() == [0, 1, 0]
-    assert table["target"].tolist() == ["mice", "nulls", "mice"]
+    assert table["target"].tolist() == ["mice", "NA", "mice"]
     assert json.loads(table["fields"][1]) == {"word": "null", "of": "value"}
 
 
@@ -60,14 +61,6 @@ def test_a_table_that_breaks_a_rule_is_refused(tmp_path, text, said):
     _, found = refusal(read_task_table, path, "answer")
     assert said in found
     assert str(path) in found
-
-
-def test_unusual_files_keep_their_text(tmp_path):
-    path = written(tmp_path, '\ufeff\r\n\nword,answer\r\n"a\nb",b\n   \n"c, ""d""",d\nnull,NA')
-    table = read_task_table(path, "answer")
-    assert [json.loads(one)["word"] for one in table["fields"]] == ["a\nb", 'c, "d"', "null"]
-    assert table["target"].tolist() == ["b", "d", "NA"]
-    assert first_fields(path)["word"] == "a\nb"
 
 
 WRITTEN = ["a,b\n", "c,d\r\n", "\n", '"a\nb",c\n', 'g,"h""i"\r', "  \r\n", "j,k"]

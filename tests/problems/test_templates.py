@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from form_invariance.problems.templates import check_fields, fields_of, fill
 
-FIELDS = {"word": "dog", "of": "{word}", "first word": "cat", "größe": "2", "1": "one"}
+FIELDS = {"of": "{word}", "word": "dog", "first word": "cat", "größe": "2", "1": "one"}
 
 
 def test_braces_that_are_text_stay_and_fields_are_filled_once():
