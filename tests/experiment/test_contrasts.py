@@ -5,24 +5,8 @@ import pandas as pd
 import pytest
 from scipy.stats import beta, t
 
-from form_invariance.experiment.contrasts import (
-    ALL,
-    FEWEST,
-    NO_CONTROL,
-    SEVERAL,
-    Pair,
-    described,
-    limits,
-    over_cells,
-    overall,
-    paired,
-    problems_of,
-    resampled,
-    resampling,
-    rows,
-    strongest,
-    verdict,
-)
+from form_invariance.experiment import contrasts
+from form_invariance.experiment.contrasts import ALL, FEWEST, NO_CONTROL, SEVERAL, Pair, described, over_cells
 from form_invariance.experiment.noise import half_of
 from form_invariance.randomness import generator
 
@@ -35,7 +19,7 @@ def named(size, cell="cell"):
 
 
 def pair_of(first, second, cell="cell", **more):
-    return paired(first, second, named(len(first), cell), RESAMPLES, 0, **more)
+    return contrasts.paired(first, second, named(len(first), cell), RESAMPLES, 0, **more)
 
 
 def drawn(problems, seed):
@@ -49,7 +33,7 @@ def test_a_pair_equals_loops_over_the_resamples():
     first, second = rng.random(9), rng.random(9)
     first[2], second[5] = np.nan, np.nan
     problems = named(9)
-    pair = paired(first, second, problems, RESAMPLES, 3)
+    pair = contrasts.paired(first, second, problems, RESAMPLES, 3)
     kept = [place for place in range(9) if place not in (2, 5)]
     assert pair.problems == ([problems[place] for place in kept],)
     assert pair.first[0] == pytest.approx(np.mean([first[place] for place in kept]))
@@ -59,19 +43,20 @@ def test_a_pair_equals_loops_over_the_resamples():
 
 
 def test_a_pair_and_its_reverse_are_one_problem_of_an_operator():
-    assert problems_of("+", np.array([3, 9, 2]), np.array([9, 3, -1])) == [("+", 3, 9), ("+", 3, 9), ("+", -1, 2)]
+    problems = contrasts.problems_of("+", np.array([3, 9, 2]), np.array([9, 3, -1]))
+    assert problems == [("+", 3, 9), ("+", 3, 9), ("+", -1, 2)]
 
 
 def test_a_resample_without_any_problem_of_a_cell_is_the_sample():
-    weights = resampling(named(1), RESAMPLES, 0)
+    weights = contrasts.resampling(named(1), RESAMPLES, 0)
     assert (weights > 0).all(), "of one problem, 37 % of the resamples draw none"
-    assert resampled(np.array([[5.0]]), weights).ravel().tolist() == [5.0] * (1 + RESAMPLES)
+    assert contrasts.resampled(np.array([[5.0]]), weights).ravel().tolist() == [5.0] * (1 + RESAMPLES)
 
 
 def test_cells_with_the_same_problems_are_one_cell_of_their_means():
     """If they were resampled one by one, the interval would be too narrow."""
     values = np.random.default_rng(9).random((3, 12))
-    together = over_cells([paired(own, np.zeros(12), named(12), RESAMPLES, 0) for own in values])
+    together = over_cells([contrasts.paired(own, np.zeros(12), named(12), RESAMPLES, 0) for own in values])
     np.testing.assert_allclose(together.first, pair_of(values.mean(0), np.zeros(12)).first)
 
 
@@ -94,7 +79,7 @@ def test_cells_are_fixed_and_only_prompts_are_drawn():
         for draws in zip(drawn(named(6, 0), 0), drawn(named(8, 1), 0), strict=True)
     ]
     np.testing.assert_allclose(both.first[1:], means)
-    low, high, _ = limits(both.first, both.problems)
+    low, high, _ = contrasts.limits(both.first, both.problems)
     assert (low, high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))
     assert high - low < 1, "the cells differ by 20, so they were not drawn"
 
@@ -141,7 +126,7 @@ def test_draws_of_one_stream_are_the_same_neurons_in_every_cell():
 def test_the_limit_error_is_that_of_the_less_certain_limit(sign):
     """Of squares, whose upper end is sparse: the rank of a percentile has the standard deviation of a binomial."""
     drawn, rank = sign * np.linspace(0, 1, 1001) ** 2, (0.025 * 0.975 * 1001) ** 0.5
-    _, _, error = limits(np.array([0.5, *drawn]), [[("+", a, 0) for a in range(20)]])
+    _, _, error = contrasts.limits(np.array([0.5, *drawn]), [[("+", a, 0) for a in range(20)]])
     assert error == pytest.approx(2 * 0.975 * rank / 1000, rel=1e-3)
 
 
@@ -183,14 +168,14 @@ def test_what_was_not_seen_on_common_problems_may_be_so_in_every_cell():
     same = [pair_of(np.zeros(20), np.zeros(20)) for _ in range(3)]
     assert described(over_cells(same))["high"] == pytest.approx(-np.log(0.025) / 20)
     cells = [[("+", 0), *named(19, cell)] for cell in range(10)]
-    alike = [paired(np.zeros(20), np.zeros(20), problems, RESAMPLES, 0) for problems in cells]
+    alike = [contrasts.paired(np.zeros(20), np.zeros(20), problems, RESAMPLES, 0) for problems in cells]
     assert described(over_cells(alike))["high"] == pytest.approx((1 + (-np.log(0.025) - 1) / 10) / 20)
 
 
 def test_a_limit_within_two_errors_of_zero_is_undecided():
-    assert (verdict(0.1, 0.3, 0.04), verdict(0.1, 0.3, 0.06)) == ("yes", "undecided")
-    assert (verdict(-0.3, -0.1, 0.04), verdict(-0.3, -0.1, 0.06)) == ("no", "undecided")
-    assert (verdict(-0.1, 0.1), verdict(np.nan, np.nan, np.nan)) == ("undecided", "undefined")
+    assert (contrasts.verdict(0.1, 0.3, 0.04), contrasts.verdict(0.1, 0.3, 0.06)) == ("yes", "undecided")
+    assert (contrasts.verdict(-0.3, -0.1, 0.04), contrasts.verdict(-0.3, -0.1, 0.06)) == ("no", "undecided")
+    assert (contrasts.verdict(-0.1, 0.1), contrasts.verdict(np.nan, np.nan, np.nan)) == ("undecided", "undefined")
 
 
 def test_less_is_more_turns_the_difference():
@@ -205,9 +190,9 @@ def test_less_is_more_turns_the_difference():
 
 def test_the_strongest_has_the_largest_mean():
     values = {"b": np.array([0.5, 0.5]), "a": np.array([0.5, 0.5]), "c": np.array([0.4]), "d": np.empty(0)}
-    assert strongest(values) == "a"
-    assert strongest(values, sign=-1) == "c"
-    assert strongest({"d": np.empty(0), "e": np.array([np.nan])}) == NO_CONTROL
+    assert contrasts.strongest(values) == "a"
+    assert contrasts.strongest(values, sign=-1) == "c"
+    assert contrasts.strongest({"d": np.empty(0), "e": np.array([np.nan])}) == NO_CONTROL
 
 
 def test_rows_of_cells_operators_and_all():
@@ -215,9 +200,9 @@ def test_rows_of_cells_operators_and_all():
         (form, operator): Pair(np.full(5, value), np.zeros(5), (named(FEWEST),))
         for (form, operator, value) in (("symbolic", "+", 1.0), ("word", "+", 3.0), ("word", "-", 8.0))
     }
-    table = pd.DataFrame(rows(cells, "format", more=lambda some: {"of": len(some)}))
+    table = pd.DataFrame(contrasts.rows(cells, "format", more=lambda some: {"of": len(some)}))
     found = table.set_index(["format", "operator"])[["first", "of"]].T.to_dict("list")
     by_cell = {("symbolic", "+"): [1, 1], ("word", "+"): [3, 1], ("word", "-"): [8, 1]}
     assert found == {**by_cell, (ALL, "+"): [2, 2], (ALL, "-"): [8, 1], (ALL, ALL): [4, 3]}
     for some in (table, table.rename(columns={"format": "direction"})):
-        assert overall(some)["first"].tolist() == [4]
+        assert contrasts.overall(some)["first"].tolist() == [4]

@@ -9,20 +9,10 @@ from hostile_values import refusal
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from form_invariance.errors import UserError
+from form_invariance.problems import tasks
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer, check_next_token
-from form_invariance.problems.tasks import (
-    UNKNOWN,
-    Arithmetic,
-    TableTask,
-    check_places,
-    check_task,
-    check_wording,
-    first_tokens,
-    pool,
-    stated,
-    targets,
-)
+from form_invariance.problems.tasks import Arithmetic, TableTask, check_task, first_tokens, pool, stated, targets
 
 WORDS = ("Ġmice", "Ġmouse", "Ġone", "Ġtwo", "Answer", "ouses", "mice", "mouse", "two", "one")
 """Words that are one token; those with a space are joined first."""
@@ -89,8 +79,8 @@ def test_two_rows_with_one_prompt_are_refused(tmp_path, text, template, rows, ap
     task = table_task(tmp_path, text)
     said = rf"^here: template .* gives two problems the same prompt, .*{rows} of {task.path}; add a field"
     with pytest.raises(UserError, match=said):
-        check_wording(task, template, "here")
-    check_wording(task, apart, "here")
+        tasks.check_wording(task, template, "here")
+    tasks.check_wording(task, apart, "here")
 
 
 def test_two_texts_with_the_same_tokens_are_refused(tokenizer, tmp_path):
@@ -170,7 +160,7 @@ def test_carries_are_those_of_school_arithmetic(expression, digit):
     assert problems["carry"].tolist() == expected
     assert 0 < np.mean(expected) < 1
     product = Arithmetic("a * b", LIMITS, digit)
-    assert (stated(product, pool(product))["carry"] == UNKNOWN).all()
+    assert (stated(product, pool(product))["carry"] == tasks.UNKNOWN).all()
 
 
 def test_a_digit_has_one_place_in_all_answers():
@@ -181,5 +171,5 @@ def test_a_digit_has_one_place_in_all_answers():
         # Answers without this digit are no problems of the task.
         ((1, 40, 1, 99), 1, ""),
     ):
-        _, text = refusal(check_places, Arithmetic("a + b", OperandRange(*limits), digit))
+        _, text = refusal(tasks.check_places, Arithmetic("a + b", OperandRange(*limits), digit))
         assert re.fullmatch(said and f"digit {digit} of .* in all answers, which have {said}", text), text
