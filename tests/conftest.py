@@ -90,11 +90,7 @@ class FamilyFolders(dict):
 
 
 def pytest_collection_modifyitems(items):
-    """Slow files come first: where several processes share the files, the quick ones fill the end.
-
-    Several files read the planted run. One of them comes early and makes it; the others come last, so that no
-    process waits for it.
-    """
+    """Slow files come first; of those that read the planted run, one makes it early, the others come last."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     waiting = ("browser", "drawing", "explainer")
     items.sort(key=lambda item: (item.path not in slow, item.path.parent.name in waiting))
@@ -140,7 +136,6 @@ def packaged():
 
 @pytest.fixture
 def packaged_copy(tmp_path):
-    """A folder with the files of a model of the package, to change."""
     return Path(shutil.copytree(PACKAGED / "embedded-shared", tmp_path / "model"))
 
 

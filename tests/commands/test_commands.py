@@ -1,15 +1,12 @@
 """Every command that Snakemake runs, on a model whose circuit was built by hand, from the census to the report."""
 
-from contextlib import nullcontext
-from copy import copy
-
 import numpy as np
 import pandas as pd
 import planted_run
 import pytest
 import torch
 from planted_models import LATE, PLANTED, TEMPLATES, planted_neurons
-from planted_run import MODEL, OPERATOR, SIZE, planted, separate
+from planted_run import OPERATOR, SIZE, planted, separate
 from pretended_gpu import CARD, pretended_gpu
 from replayed_run import run, written
 from safetensors.torch import load_file
@@ -66,6 +63,9 @@ def test_the_verdict_is_yes_where_a_circuit_is_shared_and_undefined_where_none_i
     assert set(overall(table)["verdict"]) == ({"yes"} if shared else {"undefined"})
     numbers = table[["first", "second", "difference", "low", "high"]]
     assert (numbers.notna() if shared else numbers.isna()).all(axis=None)
+    said = pd.read_parquet(run.folder / "shared/verdicts.parquet").set_index(["question", "metric"])["verdict"]
+    assert set(said["same"]) == {"yes" if shared else "no"}
+    assert shared or set(said.drop(["same", "exchange"])) == {"undefined"}
 
 
 def test_the_circuit_is_sufficient_and_necessary_and_random_neurons_are_not(both):
@@ -90,9 +90,6 @@ def test_the_answer_can_be_read_at_the_last_token_alone(finished):
         last, first = (probe[probe["position"] == position] for position in (0, probe["position"].max()))
         assert last["accuracy"].max() > 0.5
         assert (first["accuracy"] <= first["majority"] + 0.05).all()
-    across = pd.read_parquet(finished.folder / "shared/probe.parquet")
-    assert set(across["trained"]) == {*TEMPLATES, "+".join(TEMPLATES)}
-    assert set(across["position"]) == {0}
 
 
 def test_a_donor_repairs_all_that_the_model_misreads(both):
@@ -115,25 +112,6 @@ def test_a_variant_that_is_the_template_has_its_neurons(finished):
             read_table(finished.cell(form, "dataset.parquet"), DATASET) for form in (name, f"{name}~1")
         )
         pd.testing.assert_frame_equal(own, variant)
-
-
-def test_single_neurons_are_those_that_were_planted(finished):
-    planted = planted_neurons(True, seed=0)
-    for name in TEMPLATES:
-        effects = pd.read_parquet(finished.cell(name, "neuron_effects.parquet"))
-        for layer, own in effects.groupby("layer"):
-            assert own["neuron"].tolist() == planted[name, layer]
-        assert (effects["knockout_normalized_logit"] < 0).mean() > 0.8
-
-
-def test_maps_of_planted_neurons_grow_with_the_sum(finished):
-    for name in TEMPLATES:
-        tensors, provenance = read_tensors(finished.cell(name, "activation_maps.safetensors"), "activation_maps")
-        assert provenance["template"] == TEMPLATES[name]
-        sums = tensors["a"] + tensors["b"]
-        assert (tensors["answer"] == sums).all()
-        for codes in tensors["codes"]:
-            assert np.corrcoef(codes, sums)[0, 1] > 0.999
 
 
 def test_correlations_are_those_of_the_sampled_maps(finished):
@@ -168,17 +146,13 @@ def test_lower_precision_on_a_card(finished, tmp_path):
     inputs = {"dataset": "dataset", "corrupt-table": "corrupt", "attribution": "attribution"}
     files = [f"--{option}={finished.cell('code', f'{table}.parquet')}" for option, table in inputs.items()]
     files += ["--late-from=half_depth", "--prompts=10"]
-    tables = {}
-    for device in ("cpu", CARD.type):
-        with pretended_gpu() if device == CARD.type else nullcontext():
-            model = ("--model", finished.on_model[1], "--device", device)
-            run("precision", *model, "--dtype=bfloat16", *files, "--output", tmp_path / f"{device}.parquet")
-        tables[device] = pd.read_parquet(tmp_path / f"{device}.parquet")
-    pd.testing.assert_frame_equal(*tables.values(), check_exact=True)
-    assert tables["cpu"]["rank_correlation"].min() < 1, "bfloat16 did not run"
-    run("precision", *finished.on_model, "--dtype=float32", *files, "--output", tmp_path / "same.parquet")
-    same = pd.read_parquet(tmp_path / "same.parquet")[["rank_correlation", "overlap"]]
-    np.testing.assert_allclose(same, 1, rtol=1e-12)
+    model, tables = ("--model", finished.on_model[1], "--device", CARD.type), {}
+    for dtype in ("bfloat16", "float32"):
+        with pretended_gpu():
+            run("precision", *model, "--dtype", dtype, *files, "--output", tmp_path / f"{dtype}.parquet")
+        tables[dtype] = pd.read_parquet(tmp_path / f"{dtype}.parquet")[["rank_correlation", "overlap"]]
+    assert tables["bfloat16"]["rank_correlation"].min() < 1, "bfloat16 did not run"
+    np.testing.assert_allclose(tables["float32"], 1, rtol=1e-12)
 
 
 def test_a_model_that_transformer_lens_cannot_run(finished, tmp_path, monkeypatch, capsys):
@@ -232,30 +206,6 @@ def test_the_templates_own_means_are_tried_too(finished, tmp_path):
         assert not np.allclose(ablated["normalized_logit"], same["normalized_logit"], atol=1e-4)
 
 
-def another(option, kind, change=copy, model=MODEL):
-    """Makes a command read another file in the place of the first one that an option names.
-
-    Args:
-        kind: the schema of a table, or the kind of tensors.
-        change: another table of a table, other tensors of tensors.
-        model: the model that the file says it is of.
-    """
-
-    def edit(words, finished, to):
-        place = words.index(option) + 1
-        path = finished.place / words[place]
-        made = {**provenance_of(path), "model": model}
-        keys = {**made["keys"], "model": model}
-        to = to.with_suffix(path.suffix)
-        if isinstance(kind, str):
-            write_tensors(change(read_tensors(path, kind)[0]), to, kind, made, keys)
-        else:
-            write_table(change(read_table(path, kind)), to, kind, made, keys)
-        return [*words[:place], str(to), *words[place + 1 :]]
-
-    return edit
-
-
 def with_one_answer(table):
     return table.assign(answer_token=table["answer_token"].max())
 
@@ -269,24 +219,43 @@ def renumbered(table):
 
 
 REFUSALS = {
-    "does not have one partner for each": ("attribution", another("--corrupt-table", CORRUPT, lambda t: t[1:])),
-    "a corrupt partner has the same answer": ("attribution", another("--corrupt-table", CORRUPT, with_one_answer)),
-    "the files are of different models": ("circuit", another("--effects", "indirect_effects", model="x")),
-    "with a model of another shape": ("interventions", another("--mean-cache", "mean_cache", without_a_layer)),
-    "give one file for each of the 1 tables": ("mean-cache", lambda words, *_: [*words, "one more"]),
-    "is left to t": ("probe", lambda words, *_: ["1" if word == "600" else word for word in words]),
-    "--tables: the table census of ": ("paper-tables", another("--tables", CENSUS, model="x")),
-    ".safetensors must have the neurons of ": ("agreement", another("--neurons", LABELLED_NEURONS, renumbered)),
+    "does not have one partner for each": ("attribution", "--corrupt-table", CORRUPT, lambda table: table[1:]),
+    "a corrupt partner has the same answer": ("attribution", "--corrupt-table", CORRUPT, with_one_answer),
+    "the files are of different models": ("circuit", "--effects", "indirect_effects", None),
+    "with a model of another shape": ("interventions", "--mean-cache", "mean_cache", without_a_layer),
+    "--tables: the table census of ": ("paper-tables", "--tables", CENSUS, None),
+    ".safetensors must have the neurons of ": ("agreement", "--neurons", LABELLED_NEURONS, renumbered),
 }
+"""By sentence: a command, the option whose first file is changed, its kind or schema, and what changes it.
+
+None: the file says that it is of another model.
+"""
 
 
 @pytest.mark.parametrize("sentence", REFUSALS)
 def test_files_that_do_not_belong_together_are_refused(finished, tmp_path, capsys, monkeypatch, sentence):
-    command, edit = REFUSALS[sentence]
+    command, option, kind, change = REFUSALS[sentence]
     monkeypatch.chdir(finished.place)
-    words = edit(finished.commands(command)[0], finished, tmp_path / "changed")
-    assert main([*words[:-1], str(tmp_path / "out")]) == 2
+    words = list(finished.commands(command)[0])
+    place = words.index(option) + 1
+    path = finished.place / words[place]
+    changed, model = tmp_path / f"changed{path.suffix}", {} if change else {"model": "x"}
+    made = provenance_of(path) | model
+    if isinstance(kind, str):
+        read, write = (lambda: read_tensors(path, kind)[0]), write_tensors
+    else:
+        read, write = (lambda: read_table(path, kind)), write_table
+    write(change(read()) if change else read(), changed, kind, made, made["keys"] | model)
+    words[place], words[-1] = str(changed), str(tmp_path / "out")
+    assert main(words) == 2
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert said.startswith("error: ")
     assert sentence in said
     assert not (tmp_path / "out").exists()
+
+
+def test_a_probe_without_prompts_to_test_is_refused(finished, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(finished.place)
+    words = ["1" if word == "600" else word for word in finished.commands("probe")[0]]
+    assert main([*words[:-1], str(tmp_path / "out")]) == 2
+    assert "is left to t" in capsys.readouterr().err

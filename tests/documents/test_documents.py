@@ -10,13 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from stub_checkout import ROOT, snakemake
+import yaml
+from configurations import SHIPPED
+from nights import at_night
+from stub_checkout import ROOT, make_checkout, pending, snakemake
 
 from form_invariance.cli import command_line
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.model.files import PACKAGED
 from form_invariance.model.loading import load
 from form_invariance.model.tokenizers import load_tokenizer
+from form_invariance.stages.heuristics import null as nulls
 
 pytestmark = pytest.mark.slow
 
@@ -40,11 +44,11 @@ def blocks(text, language):
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
-def commands():
-    """Every line of every block of commands, continued lines joined, without what it says of itself.
+YAML = blocks(TEXTS["docs/extend.md"], "yaml")
 
-    Snakemake's are planned, so `-n` makes no difference.
-    """
+
+def commands():
+    """Every line of every block of commands; Snakemake's are planned, so `-n` makes no difference."""
     lines = (
         line.split("  #")[0].split(" # ")[0].strip().removesuffix(" -n")
         for text in TEXTS.values()
@@ -62,7 +66,6 @@ def paths(text):
 
 
 def slug(heading):
-    """The anchor that a heading has."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
@@ -131,6 +134,63 @@ def test_pickled_weights_are_converted(tiny_folder, tmp_path, monkeypatch):
     before, after = load(tiny_folder), load(tmp_path / "NEW")
     assert torch.equal(before.layers[1].down, after.layers[1].down)
     load_tokenizer(tmp_path / "NEW")
+
+
+def merged(base, more):
+    """`base` with the keys of `more` added or replaced."""
+    if not isinstance(base, dict) or not isinstance(more, dict):
+        return more
+    return base | {key: merged(base.get(key), value) for key, value in more.items()}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return make_checkout(tmp_path_factory.mktemp("guides") / "checkout")
+
+
+@pytest.mark.parametrize(
+    ("block", "cells", "rules"),
+    [(YAML[1], 6, "heuristics agreement family_knockout browser"), (YAML[0], 2, "browser")],
+    ids=["digits", "table"],
+)
+def test_configurations_of_other_tasks_are_planned(checkout, block, cells, rules):
+    """They replace all operators and formats, and the model splits numbers into digits."""
+    shutil.copy(ROOT / "config/tables/plural.csv", checkout / "my_plurals.csv")
+    own = {"models": {"mine": {"source": "embedded:embedded-digits"}}, "k": [10, 50], "k_shown": 10}
+    (checkout / "my.yaml").write_text(yaml.safe_dump({**own, **yaml.safe_load(block)}))
+    jobs = pending(checkout, "--configfile", "my.yaml")
+    assert jobs["census"] == jobs["patching"] == cells
+    assert "probe" in jobs
+    assert "paper_tables" not in jobs
+    # A table has no operands that rules could speak of; the browser shows its neurons without maps.
+    assert {"heuristics", "agreement", "family_knockout", "browser"} & set(jobs) == set(rules.split())
+
+
+@pytest.mark.parametrize(("block", "cells"), at_night([(YAML[2], 22), (YAML[3], 21), (YAML[4], 24)]))
+def test_configurations_are_planned(checkout, block, cells):
+    """Of the default configuration with one model, into which a block is written."""
+    one = SHIPPED | {"models": {"mine": {"source": "embedded:embedded-shared"}}}
+    (checkout / "my.yaml").write_text(yaml.safe_dump(merged(one, yaml.safe_load(block)), sort_keys=False))
+    jobs = pending(checkout, "--until", "patching", "--configfile", "my.yaml")
+    assert jobs["census"] == jobs["patching"] == cells
+
+
+def test_the_configuration_of_a_users_model_is_planned(checkout):
+    (block,) = blocks(TEXTS["docs/start.md"], "yaml")
+    (checkout / "my.yaml").write_text(block)
+    assert pending(checkout, "--until", "patching", "--configfile", "my.yaml")["census"] == 18
+
+
+def test_maps_from_anywhere_are_scored(monkeypatch):
+    section = TEXTS["docs/library.md"].split("## Score your own activation maps")[1]
+    (code,) = blocks(section, r"\w+")
+    # Fewer random maps than a user gets, for speed: the guide does not say how many there are.
+    monkeypatch.setattr(nulls, "SCALE_MAPS", 300)
+    monkeypatch.setattr(nulls, "MAPS", 1200)
+    found = {}
+    exec(code, found)
+    (label,) = found["scores"][found["scores"]["label"]].itertuples()
+    assert f"labels neuron {label.neuron} with `{label.heuristic}`" in section
 
 
 @pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")

@@ -12,14 +12,7 @@ from stub_checkout import ROOT, environment
 
 @dataclass(frozen=True)
 class Job:
-    """One finished job.
-
-    Attributes:
-        rule: its rule.
-        command: its shell command, without the part that writes the log.
-        inputs: files under results that it reads, relative to the run's folder.
-        outputs: files that it wrote, likewise.
-    """
+    """One finished job: its shell command without the log, and its files, relative to the run's folder."""
 
     rule: str
     command: str

@@ -26,11 +26,7 @@ def places(tree, above=()):
 
 
 def with_value(tree, path, value):
-    """A tree with another value at a path; `...` as a value deletes the key.
-
-    Args:
-        path: keys, or text in which / separates them.
-    """
+    """A tree with another value at a path (keys, or text with /); `...` as a value deletes the key."""
     tree = copy.deepcopy(tree)
     *above, last = path.split("/") if isinstance(path, str) else path
     section = tree

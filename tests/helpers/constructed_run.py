@@ -1,11 +1,11 @@
 """The stages on a constructed model, from the census to transfer, with the settings that the rules would give."""
 
 from dataclasses import replace
-from functools import cached_property
 from types import SimpleNamespace
 
 import pandas as pd
 import torch
+from graded_models import PLANTED
 from planted_models import EXPRESSION, LATE, LIMITS, TEMPLATES
 
 from form_invariance.beyond.specificity.compute import damages
@@ -40,114 +40,59 @@ from form_invariance.stages.transfer.contrasts import contrast_table as transfer
 from form_invariance.stages.transfer.directions import transfer_tables
 from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
 
-OPERATOR, RESAMPLES = "addition", 200
+OPERATOR, RESAMPLES, K = "addition", 200, PLANTED
 
 
-class ConstructedRun:
-    """The tables of one model with one operator; each is computed when it is first asked for.
+def ranked(run, template, seed):
+    """Census, dataset, effects and ranking of a format."""
+    task, choice = Arithmetic(EXPRESSION, LIMITS), Choice(40, 30, draws=1, seed=seed)
+    census = take_census(run.model, run.tokenizer, template, OPERATOR, task, 600, seed)
+    dataset, corrupt = make_dataset({OPERATOR: (census, template)}, OPERATOR, choice)
+    prompts = dataset[dataset["split"] == "train"].sort_values("index", ignore_index=True)
+    train = train_prompts(prompts, [corrupt], run.tokenizer, run.model.device)
+    attribution = first_stage(run, train, run.width)
+    candidates = candidates_of(attribution, run.model.device)
+    tensors = to_tensors(patch_candidates(run, train, candidates), candidates)
+    arrays = {key: tensor.numpy() for key, tensor in tensors.items()}
+    ranking = rank_cell(arrays, attribution)
+    return SimpleNamespace(
+        census=census, dataset=dataset, effects=from_tensors(arrays, run.width), ranking=ranking
+    )
 
-    Args:
-        folder: the model's Hugging Face folder.
-        k: size of the circuit that is kept, knocked out, exchanged and transferred.
-        census: operand pairs of each census; None: all.
-        pairs: largest number of pairs that a direction of transfer tries.
-    """
 
-    def __init__(self, folder, k, seed, census=None, pairs=200):
-        model = loading.load(folder, dtype=torch.float32, device="cpu")
-        self.run = Run(model, load_tokenizer(folder), LATE[0])
-        self.k, self.seed, self.census, self.pairs = k, seed, census, pairs
-        self.draws = Draws(5, 5, seed)
-
-    @cached_property
-    def cells(self):
-        """Census, dataset, corrupt partners, effects and ranking of each format."""
-        return {name: self._ranked(name, template) for name, template in TEMPLATES.items()}
-
-    def _ranked(self, name, template):
-        run, choice = self.run, Choice(40, 30, draws=1, seed=self.seed)
-        task = Arithmetic(EXPRESSION, LIMITS)
-        census = take_census(run.model, run.tokenizer, template, OPERATOR, task, self.census, self.seed)
-        dataset, corrupt = make_dataset({OPERATOR: (census, template)}, OPERATOR, choice)
-        prompts = dataset[dataset["split"] == "train"].sort_values("index", ignore_index=True)
-        train = train_prompts(prompts, [corrupt], run.tokenizer, run.model.device)
-        attribution = first_stage(run, train, run.width)
-        candidates = candidates_of(attribution, run.model.device)
-        tensors = to_tensors(patch_candidates(run, train, candidates), candidates)
-        arrays = {key: tensor.numpy() for key, tensor in tensors.items()}
-        effects = replace(from_tensors(arrays, run.width), name=name)
-        ranking = rank_cell(arrays, attribution)
-        return SimpleNamespace(census=census, dataset=dataset, effects=effects, ranking=ranking)
-
-    @cached_property
-    def effects(self):
-        return {name: cell.effects for name, cell in self.cells.items()}
-
-    def overlap(self, ks):
-        return overlap_table(self.effects, ks, RESAMPLES, self.seed)
-
-    def reliability(self, ks):
-        return reliability_table(self.effects, ks, self.seed)
-
-    @cached_property
-    def circuits(self):
-        table = circuit_table(self.effects, [self.k])
-        return {self.k: circuit_members(table, self.k, self.run.late, self.run.width)}
-
-    @cached_property
-    def datasets(self):
-        return [cell.dataset for cell in self.cells.values()]
-
-    @cached_property
-    def means(self):
-        """The mean cache of each format."""
-        found = {}
-        for name, cell in self.cells.items():
-            chosen = mean_cache.choose_prompts({OPERATOR: cell.census}, self.datasets, 300, self.seed)
-            found[name] = mean_cache.compute(self.run.model, self.run.tokenizer, list(chosen.values()))
-        return found
-
-    @cached_property
-    def measured(self):
-        """Variance and ranks of the late neurons in each format."""
-        first = self.run.first
-        return {
-            name: measure(self.run, cell.ranking, self.means[name].late_variance(first))
-            for name, cell in self.cells.items()
-        }
-
-    @cached_property
-    def contrasts(self):
-        """Keep-only and knockout against the strongest controls."""
-        choices, cells = Choices(OPERATOR, self.draws, RESAMPLES, center=True), {}
-        for name, cell in self.cells.items():
-            prompts = eval_prompts(cell.dataset, self.run.tokenizer, self.run.model.device)
-            means = {FORMAT_MEANS: self.means[name]}
-            both = intervene_cell(self.run, *prompts, self.circuits, {}, cell.ranking, means, choices)
-            cells[name, OPERATOR] = cell_of(*both, cell.dataset)
-        return intervention_contrasts(cells, RESAMPLES, self.seed)
-
-    @cached_property
-    def exchange(self):
-        """What each format's best neurons do in the others: the verdicts *exchange*."""
-        found, sets = [], {}
-        for name, cell in self.cells.items():
-            values = {"variance": self.measured[name].variance, "effect": self.measured[name].effect}
-            sets[name] = circuit_sets(OPERATOR, self.circuits, {}, values, self.draws)
-            best = best_sets(OPERATOR, name, self.effects, [self.k], values, self.draws, [OPERATOR])
-            # One operator says little of the noise of rankings, whose interval would be 13 standard errors wide.
-            sets[name] += [some for some in best if not some.label["neurons"].startswith(HALVES)]
-            task = operator_task(self.run, OPERATOR, cell.dataset, self.means[name])
-            found += damages(self.run, name, task, sets[name], RESAMPLES, self.seed, center=True)
-        return ratios(contrasts_table(found, sets, [OPERATOR])).query("question == 'exchange'")
-
-    @cached_property
-    def transfer_contrasts(self):
-        """Of all directions."""
-        sets = neuron_sets(self.run, self.circuits, {}, self.measured, OPERATOR, self.draws)
-        censuses = {name: cell.census for name, cell in self.cells.items()}
-        plans = plan(censuses, self.datasets, self.pairs, self.seed, OPERATOR)
-        averages = {name: cache.last_token(self.run.first) for name, cache in self.means.items()}
-        moved = list(transfer_tables(self.run, plans, averages, sets, center=True))
-        tables = (pd.concat([one[part] for one in moved]).assign(operator=OPERATOR) for part in (1, 2))
-        return transfer_contrasts(*tables, RESAMPLES, self.seed)
+def tables_of(folder, seed, ks):
+    """Overlap and reliability at each k; by what is done to the circuit of `K`, all contrasts."""
+    model = loading.load(folder, dtype=torch.float32, device="cpu")
+    run, draws = Run(model, load_tokenizer(folder), LATE[0]), Draws(5, 5, seed)
+    cells = {name: ranked(run, template, seed) for name, template in TEMPLATES.items()}
+    effects = {name: replace(cell.effects, name=name) for name, cell in cells.items()}
+    circuits = {K: circuit_members(circuit_table(effects, [K]), K, run.late, run.width)}
+    datasets = [cell.dataset for cell in cells.values()]
+    choices = Choices(OPERATOR, draws, RESAMPLES, center=True)
+    measured, averages, ablated, exchanged, sets = {}, {}, {}, [], {}
+    for name, cell in cells.items():
+        chosen = mean_cache.choose_prompts({OPERATOR: cell.census}, datasets, 300, seed)
+        means = mean_cache.compute(model, run.tokenizer, list(chosen.values()))
+        averages[name] = means.last_token(run.first)
+        measured[name] = measure(run, cell.ranking, means.late_variance(run.first))
+        prompts = eval_prompts(cell.dataset, run.tokenizer, model.device)
+        both = intervene_cell(run, *prompts, circuits, {}, cell.ranking, {FORMAT_MEANS: means}, choices)
+        ablated[name, OPERATOR] = cell_of(*both, cell.dataset)
+        values = {"variance": measured[name].variance, "effect": measured[name].effect}
+        best = best_sets(OPERATOR, name, effects, [K], values, draws, [OPERATOR])
+        # One operator says little of the noise of rankings, whose interval would be 13 standard errors wide.
+        best = [some for some in best if not some.label["neurons"].startswith(HALVES)]
+        sets[name] = circuit_sets(OPERATOR, circuits, {}, values, draws) + best
+        task = operator_task(run, OPERATOR, cell.dataset, means)
+        exchanged += damages(run, name, task, sets[name], RESAMPLES, seed, center=True)
+    plans = plan({name: cell.census for name, cell in cells.items()}, datasets, 100, seed, OPERATOR)
+    moved_sets = neuron_sets(run, circuits, {}, measured, OPERATOR, draws)
+    moved = list(transfer_tables(run, plans, averages, moved_sets, center=True))
+    by_direction, by_pair = (pd.concat([one[part] for one in moved]).assign(operator=OPERATOR) for part in (1, 2))
+    return {
+        "overlap": overlap_table(effects, ks, RESAMPLES, seed),
+        "reliability": reliability_table(effects, ks, seed),
+        "ablated": intervention_contrasts(ablated, RESAMPLES, seed),
+        "exchanged": ratios(contrasts_table(exchanged, sets, [OPERATOR])).query("question == 'exchange'"),
+        "moved": transfer_contrasts(by_direction, by_pair, RESAMPLES, seed),
+    }

@@ -9,12 +9,10 @@ _EMPTY = {"string": "", "int64": 0, "float64": np.nan, "bool": False}
 
 
 def filled(schema, rows, names="", keys="", **alike):
-    """A table of a schema.
+    """A table of a schema whose other columns are empty.
 
-    Args:
-        rows: a frame, records, or tuples of the columns that `names` names, separated by spaces.
-        keys: further columns, which the readers add to the tables of several files.
-        alike: columns with one value in all rows, or a function of the table before them.
+    Rows are a frame, records, or tuples of `names`; `keys` are columns that readers add to the tables of several
+    files; `alike` has columns with one value, or a function of the table before them.
     """
     table = pd.DataFrame(rows, columns=names.split() or None).assign(**alike).reset_index(drop=True)
     first = keys.split()

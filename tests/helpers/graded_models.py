@@ -31,10 +31,7 @@ _NOISE = 0.5  # deviation of a neuron's noise: a multiple of the largest share
 
 
 def carriers(share, seed):
-    """Planted neurons and distractors by format and late layer, in the order of `SIZES`.
-
-    `share` of both are the same in every format.
-    """
+    """Carrying neurons by format and late layer, in the order of `SIZES`; all formats have the share `share`."""
     neurons = planted_neurons(share, seed, len(SIZES), WIDTH)
     by_layer = {}
     for layer in LATE:
@@ -56,13 +53,7 @@ def _shared_places(share, seed, layer):
 
 
 def write_model(folder, share, seed, late_failures=False):
-    """Write the model as an ordinary Hugging Face folder.
-
-    Args:
-        share: share of the planted neurons that serve every format: a multiple of 1 / `STRATUM`.
-        late_failures: wrong answers arise in neurons of the first late layer that work in one format alone, and
-            not before the late layers.
-    """
+    """Write the model; with `late_failures` wrong answers arise in the first late layer, else before it."""
     tokenizer = build_tokenizer(TEMPLATES.values())
     embedding, unembedding = planted.embeddings(tokenizer)
     for number, features in zip(range(LIMITS.operand_min, LIMITS.operand_max + 1), _features(seed), strict=True):
@@ -90,10 +81,7 @@ def _unused(share, seed, layer):
 
 
 def _features(seed):
-    """A feature vector of every operand, (operands, features), scaled as the operands are.
-
-    Uncorrelated with the operand and with each other, so that over all pairs the noise is no part of the sum.
-    """
+    """Features of every operand, uncorrelated with it and each other, so that the noise is no part of the sum."""
     values = np.arange(LIMITS.operand_min, LIMITS.operand_max + 1)
     rng = generator(seed, "calibration", "features")
     columns = np.column_stack([np.ones(len(values)), values, rng.normal(size=(len(values), 8))])

@@ -53,10 +53,7 @@ def _drawn(rows, column):
 
 
 def ablation_trials(cells, resamples, seed):
-    """A draw of a control in the circuit's place, compared with the other draws of its kind.
-
-    `cells` has the interventions table, the table by prompt and the dataset table of every (format, operator).
-    """
+    """A draw of a control in the circuit's place; cells: interventions, their prompts and dataset by cell."""
     each = [set(_drawn(prompts, "neurons")) for _, prompts, _ in cells.values()]
     for kind, draw in sorted(set.intersection(*each)):
         compared = {}
@@ -71,10 +68,7 @@ def ablation_trials(cells, resamples, seed):
 
 
 def transfer_trials(transfer, pairs, resamples, seed):
-    """Other neurons in the circuit's place, permuted donors, and two donors that change places.
-
-    `transfer` and `pairs` are the tables of all operators; both have the column operator.
-    """
+    """Other neurons in the circuit's place, permuted donors, and two donors that change places."""
 
     def verdicts(changed, questions, null):
         for row in overall(transfer_contrasts(transfer, changed, resamples, seed, questions)).to_dict("records"):
@@ -111,11 +105,7 @@ def lost_by_cell(prompts, intervention, metric):
 
 
 def relabelled(lost, rng):
-    """On every problem the operators' circuits, with their controls, change places at random.
-
-    That one circuit costs more than another one is no false yes, so whole circuits do not change places. On a
-    problem they do so in all formats alike: what the formats have in common stays.
-    """
+    """On every problem the operators' circuits, with their controls, change places, in all formats alike."""
     drawn, found = {}, {}
     for (name, task), rows in lost.items():
         operators = rows.index.unique("operator").tolist()
@@ -141,8 +131,7 @@ def _permuted(rows, keys, operators):
 def thinned(lost, rng, sign=1):
     """The other formats' best neurons do what the format's own do, but for a random part of the problems.
 
-    There they do what the strongest control does (of keep-only, where `sign` is -1, the one that loses least). The
-    part is the same in all formats that ask a problem.
+    There they do what the strongest control does (of keep-only, where `sign` is -1, the one that loses least).
     """
     kept, found = {}, {}
     for (name, task), rows in lost.items():
@@ -168,10 +157,7 @@ def _strongest(draws, sign=1):
 
 
 def copying(lost, rng):
-    """A task that copies loses what the own operator loses, on exactly the share of problems where it may.
-
-    On the others the circuit does what its strongest control does.
-    """
+    """A task that copies loses what the own operator loses, on exactly the share of problems where it may."""
     found = dict(lost)
     for name in dict.fromkeys(name for name, _ in lost):
         tasks = {task: rows for (form, task), rows in lost.items() if form == name}
@@ -244,10 +230,7 @@ NULLS = {
 
 
 def specificity_trials(prompts, resamples, seed):
-    """Circuits that are of no operator, and formats whose circuits serve others exactly as well as is asked.
-
-    `prompts` is a specificity_prompts table.
-    """
+    """Circuits that are of no operator, and formats whose circuits serve others exactly as well as is asked."""
     operators = list(dict.fromkeys(prompts["operator"]))
     prompts = prompts[prompts["task"].isin(operators)]
     for null, (change, verdicts, intervention, metrics) in NULLS.items():

@@ -43,10 +43,7 @@ OPEN = 20.0  # silu(20) is 20, and silu(-20) is 0, to seven digits
 
 
 def planted_neurons(shared, seed, planted=PLANTED, width=WIDTH):
-    """The neurons that carry the answer, by format and late layer.
-
-    `shared` is the share of a format's neurons that all formats have; no other neuron is in two formats.
-    """
+    """Neurons by format and late layer: the share `shared` in all formats, no other neuron in two formats."""
     common = round(shared * planted)
     by_layer = {}
     for layer in LATE:
@@ -124,14 +121,9 @@ def embeddings(tokenizer):
 
 
 def misread(gate, up, down, steps, into, first=0):
-    """Let neurons of a layer, two a step, add to the larger sums of one format.
+    """Let neurons of a layer, two for each of `steps`, add to the larger sums of one format.
 
     silu(B(s - t)) - silu(B(s - t - 1)) is a step.
-
-    Args:
-        steps: what is added above each limit.
-        into: the dimension that they write to: the sum, or the answer itself.
-        first: the first of the neurons.
     """
     steep = 10.0
     pairs = [(limit + after, sign * added) for limit, added in steps.items() for after, sign in enumerate((1, -1))]

@@ -1,9 +1,9 @@
 """A stand-in for `form_invariance/__main__.py` in tests of the graph: writes every output, notes every call."""
 
-import itertools
 import json
 import sys
 import time
+from itertools import permutations
 from pathlib import Path
 
 
@@ -27,25 +27,23 @@ def run(words: list[str]) -> int:
         print("error: census.parquet has no correct rows; choose another model", file=sys.stderr)
         return 2
     trouble(words)
-    values: dict[str, list[str]] = {}
-    option = "words"
-    values[option] = []
+    values, option = {"": []}, ""
     for word in words[1:]:
         if word.startswith("--"):
             option = word
             values.setdefault(option, [])
         else:
             values[option].append(word)
-    outputs = [path for option, paths in values.items() if option.endswith("output") for path in paths]
-    outputs += values.get("--template-outputs", [])
-    for folder in values.get("--output-folder", []) if words[0] == "paper-tables" else []:
+    outputs = [
+        path for option, paths in values.items() if option.endswith(("output", "outputs")) for path in paths
+    ]
+    (folder,) = values.get("--output-folder", [""])
+    if words[0] == "paper-tables":
         names = ("census", "probe", "agreement", "heuristic_summary", "significance", "families")
         outputs += [f"{folder}/{name}.{suffix}" for name in names for suffix in ("csv", "md", "tex")]
-    for folder in values.get("--output-folder", []) if words[0] == "transfer" else []:
+    if words[0] == "transfer":
         formats = [Path(path).parts[-3] for path in values["--censuses"]]
-        outputs += [
-            f"{folder}/{donor}_to_{target}.parquet" for donor, target in itertools.permutations(formats, 2)
-        ]
+        outputs += [f"{folder}/{donor}_to_{target}.parquet" for donor, target in permutations(formats, 2)]
     for path in outputs:
         Path(path).write_text(" ".join(words))
     return 0

@@ -51,11 +51,7 @@ def planted(found, name, count=PLANTED):
 
 
 def model_and_census(folder, share, sharper=1):
-    """A constructed model, its planted neurons, and the census of all problems in each format.
-
-    Args:
-        sharper: factor of all logits, so that the model is surer of its answers, which stay the same.
-    """
+    """Model, planted neurons and censuses of all problems; all logits are multiplied by `sharper`."""
     write_model(folder, share, SEED)
     (path,) = folder.glob("*.safetensors")
     weights = load_file(path)
@@ -70,11 +66,7 @@ def model_and_census(folder, share, sharper=1):
 
 
 def damage_of(folder, share, sharper=1):
-    """The shared part; problems that every format answers right; the damage to them by planted and other neurons.
-
-    Damage by intervention and metric, then format: (sets, problems), the planted neurons of every format first.
-    The last one is the mean probability of right answers.
-    """
+    """The share, the problems, and the damage by planted and other neurons: by key and format (sets, problems)."""
     run, found, censuses = model_and_census(folder, share, sharper)
     sets = [planted(found, name) for name in FORMATS]
     free = ~np.any(sets, axis=0)
@@ -167,10 +159,7 @@ def test_intervals_of_exchange_and_specific_hold_the_truth(damage, key, by_forma
 
 @pytest.fixture(scope="module")
 def interchanged(tmp_path_factory):
-    """For each direction of a model that shares everything: pairs, outputs (sets, pairs), and donors' answers.
-
-    What is exchanged are the `MOVED` largest planted neurons of a layer.
-    """
+    """By direction: pairs, answers (sets, pairs) if the `MOVED` largest planted neurons move, donors' answers."""
     run, found, censuses = model_and_census(tmp_path_factory.mktemp("constructed") / "model", 1.0)
     nobody = next(iter(censuses.values())).iloc[:0].assign(split="train")
     plans = {

@@ -14,46 +14,13 @@ from form_invariance.beyond.specificity.damages import KNOCKOUT
 from form_invariance.beyond.specificity.table import CONTROL_OF, CONTROLS, OWN_BEST
 from form_invariance.beyond.specificity.verdicts import specific
 from form_invariance.experiment.contrasts import overall
-from form_invariance.stages.transfer.names import DRAWN
-
-
-def pairs_of(rng):
-    """A transfer table by pair in which the matched donor corrects all, and computed answers come out."""
-    others = ("matched", "same_answer", "mismatched", "interchange", "no_donor", "copied_answer", "copied_other")
-    draws = dict.fromkeys(others, (-1,)) | dict.fromkeys(DRAWN, (0, 1, 2, 3))
-    rows = [
-        (donor, target, condition, draw, a)
-        for donor, target in (("x", "y"), ("y", "x"))
-        for condition, own in draws.items()
-        for draw, a in product(own, range(25))
-    ]
-    table = pd.DataFrame(rows, columns=["donor", "target", "condition", "seed", "a"])
-    by_chance = table["condition"].isin(DRAWN) & (rng.random(len(table)) < 0.3)
-    answers = {"donor_answer": table["condition"] != "copied_other", "permuted_answer": 0.2}
-    return table.assign(
-        operator="+", k=10, b=1, recovered=by_chance | (table["condition"] == "matched"), **answers
-    )
-
-
-@pytest.mark.nightly
-def test_in_transfer_nothing_is_left_of_what_was_there(monkeypatch):
-    monkeypatch.setattr(nulls, "TRIALS", 20)
-    pairs = pairs_of(np.random.default_rng(1))
-    transfer = pairs[pairs["condition"] == "matched"].drop_duplicates("donor")
-    found = nulls.rates(nulls.transfer_trials(transfer, pairs, 100, 0))
-    assert sorted(found["trials"]) == [4 * len(DRAWN), *[20] * 5]
-    assert (found[["yes", "no"]] <= 0.1).all(axis=None)
-
 
 SETS = [("circuit", -1), ("best_in_s", -1), ("best_in_c", -1)]
 SETS += [(kind + of, draw) for kind in CONTROLS for of in ("", CONTROL_OF + OWN_BEST) for draw in range(3)]
 
 
 def lost_answers(rng, operators=("+", "-", "*"), problems=60):
-    """A specificity_prompts table: circuits cost their own operator's answers, the best of all formats alike.
-
-    The formats ask most problems in common, and what a problem costs is mostly the same in both.
-    """
+    """Circuits cost their own operator's answers, the best of all formats alike, mostly on the same problems."""
     rows = []
     for size, task in enumerate(operators):
         hard = rng.random(2 * problems) < 0.3 + 0.2 * size

@@ -1,21 +1,58 @@
-"""What a Jaccard means and which verdicts find it, on models that share a known part of each format's neurons."""
+"""What a Jaccard means and which verdicts find it, on models that share a known part of each format's neurons.
+
+A part of the prompts gives a set that has each circuit neuron with probability p; the rest of the set are neurons
+that no other set has. A neuron is in the circuits of all n formats or of one.
+"""
 
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
-from constructed_run import ConstructedRun
+from constructed_run import tables_of
 from graded_models import PLANTED, write_model
 from planted_models import TEMPLATES
-from shared_part import estimate, reliability_of, shared_part
+from scipy.optimize import brentq
 
 from form_invariance.experiment.contrasts import overall
 from form_invariance.experiment.questions import SERVES
+from form_invariance.tables.columns import EVERY_LAYER
 
 SHARES, SEEDS = (0, 0.25, 0.5, 0.75, 1), 5
 KS = (PLANTED // 2, PLANTED, 2 * PLANTED)
 LIMITS = ("value", "low", "high")
+
+
+def reliability_of(within, n):
+    """p, from the Jaccard of n parts of one format's prompts: of k neurons k pⁿ are in all sets."""
+    if not 0 < within <= 1:
+        return np.nan
+    return brentq(lambda p: p**n / (1 - (1 - p) ** n + n * (1 - p)) - within, 0.0, 1.0, xtol=1e-15)
+
+
+def shared_part(jaccard, n, p=1.0):
+    """The share s: J = s pⁿ / (n - s (n p - 1 + (1 - p)ⁿ)); with p = 1 it is n J / (1 + (n - 1) J)."""
+    return n * jaccard / (p**n + jaccard * (n * p - 1 + (1 - p) ** n))
+
+
+def estimate(overlap, reliability):
+    """The shared part beyond chance, with limits: those of the Jaccard and of `parts` add as squares."""
+    every = "+".join(TEMPLATES)
+    (row,) = overlap[(overlap["layer"] == EVERY_LAYER) & (overlap["formats"] == every)].to_dict("records")
+    kinds = reliability.set_index("kind")
+    across = kinds.loc["across_parts", "jaccard"]
+    with np.errstate(divide="ignore"):
+        middle, below, above = np.exp(np.log(kinds.loc["parts", ["jaccard", "low", "high"]]).mean())
+
+    def part(across, within):
+        p = reliability_of(within - row["chance"], len(TEMPLATES))
+        return shared_part(max(0.0, across - row["chance"]), len(TEMPLATES), p)
+
+    low, high = (row[side] / row["jaccard"] if row["jaccard"] else 1.0 for side in ("low", "high"))
+    best = part(across, middle)
+    down = np.hypot(best - part(across * low, middle), best - part(across, above))
+    up = np.hypot(part(across * high, middle) - best, part(across, below) - best)
+    return np.clip([best, best - down, 1.0 if np.isnan(up) else best + up], 0, 1)
 
 
 @pytest.mark.parametrize(("n", "share"), [(2, 0.3), (4, 0.3), (3, 0), (3, 1)])
@@ -39,8 +76,8 @@ def test_the_shared_part_of_sets_drawn_with_a_known_overlap(n, share):
 def measured(folder, share, seed, late_failures=False, ks=KS):
     """A row for each measure of one model: value, limits, verdict, and the share that the value estimates."""
     write_model(folder, share, seed, late_failures)
-    run, rows = ConstructedRun(folder, PLANTED, seed, census=600, pairs=100), []
-    overlap, reliability = run.overlap(ks), run.reliability(ks)
+    tables, rows = tables_of(folder, seed, ks), []
+    overlap, reliability = tables["overlap"], tables["reliability"]
     for k in ks:
         own, again = overlap[overlap["k"] == k], reliability[reliability["k"] == k]
         every = own[(own["layer"] == -1) & (own["formats"] == "+".join(TEMPLATES))].iloc[0]
@@ -51,8 +88,8 @@ def measured(folder, share, seed, late_failures=False, ks=KS):
         rows += [
             {"measure": name, "k": k, **dict(zip(LIMITS, some, strict=False))} for name, some in values.items()
         ]
-    for table in (run.contrasts, run.exchange, run.transfer_contrasts):
-        for row in overall(table).to_dict("records"):
+    for name in ("ablated", "exchanged", "moved"):
+        for row in overall(tables[name]).to_dict("records"):
             what = [row[name] for name in ("question", "intervention", "contrast", "metric") if name in row]
             limits = {"value": row["difference"], "low": row["low"], "high": row["high"]}
             rows.append({"measure": " ".join(what), "k": PLANTED, **limits, "verdict": row["verdict"]})

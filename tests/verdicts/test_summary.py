@@ -126,7 +126,6 @@ def pooled(tables):
 
 def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
     found, every = pooled(tables), verdicts_table(tables)
-    assert found.index.is_unique
     for key, (*numbers, word) in ROWS.items():
         assert found.loc[key, NUMBERS[: len(numbers)]].tolist() == pytest.approx(numbers), key
         assert found.loc[key, "verdict"] == word, key
@@ -135,8 +134,6 @@ def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
     by_operator = every[every["metric"] == "jaccard beyond operator"].set_index("operator")
     assert by_operator["verdict"].to_dict() == {"all": "yes", "+": "yes", "-": "undecided"}
     assert by_operator.loc["+", [*NUMBERS[:3], "cells"]].tolist() == pytest.approx([0.6, 0.3, 0.3, 9])
-    metrics = found.loc["specific"].index.tolist()
-    assert metrics == ["accuracy", "accuracy beyond control", "probability", "probability beyond control"]
     for pairs, word in ((10, "no"), (9, "undefined")):
         few = pooled({**tables, "transfer_contrasts": tables["transfer_contrasts"].assign(prompts=pairs)})
         assert few.loc[("beyond_the_answer", "rate"), "verdict"] == word
@@ -147,9 +144,9 @@ def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
 
 
 def test_no_shared_neuron_has_an_interval(tables):
-    nothing = tables["overlap"].assign(jaccard=0.0, low=0.0, high=-np.log(0.025) / 450, chance=0.001)
-    rows = verdicts_table({**tables, "overlap": nothing}).query("metric == 'jaccard'").set_index("operator")
     half = -np.log(0.025) / 450
+    nothing = tables["overlap"].assign(jaccard=0.0, low=0.0, high=half, chance=0.001)
+    rows = verdicts_table({**tables, "overlap": nothing}).query("metric == 'jaccard'").set_index("operator")
     for name, width in (("0", half), ("all", half / 3**0.5)):
         assert rows.loc[name, ["low", "high"]].tolist() == pytest.approx([-0.001 - width, -0.001 + width])
         assert rows.loc[name, "verdict"] == "undecided"
@@ -157,16 +154,14 @@ def test_no_shared_neuron_has_an_interval(tables):
 
 def test_formats_that_surely_share_less_than_a_tenth_share_nothing_of_the_operator(tables):
     own = tables["differing"]
+    others = own["quantity"] != "overlap"
     for high, word in ((0.09, "no"), (0.11, "undecided")):
-        nothing = own.assign(
-            value=own["value"].mask(own["quantity"] != "overlap", 0.0),
-            low=own["low"].mask(own["quantity"] != "overlap", -high),
-            high=own["high"].mask(own["quantity"] != "overlap", high),
-        )
-        found = verdicts_table({**tables, "differing": nothing}).set_index(["metric", "operator"])
-        assert found.loc[("jaccard beyond operator", "all"), "verdict"] == word
+        limits = {"value": 0.0, "low": -high, "high": high}
+        nothing = own.assign(**{name: own[name].mask(others, value) for name, value in limits.items()})
+        found = verdicts_table({**tables, "differing": nothing}).set_index(["metric", "operator"])["verdict"]
+        assert found["jaccard beyond operator", "all"] == word
         # These operators have no invariance of their own.
-        assert found.loc[("jaccard beyond operator", "+"), "verdict"] == "undecided"
+        assert found["jaccard beyond operator", "+"] == "undecided"
 
 
 def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables):
@@ -226,28 +221,11 @@ def test_the_probability_decides_of_ablations_and_the_least_favourable_null_of_o
         assert found.loc[question].tolist() == [control, word], limits
 
 
-def test_without_a_shared_neuron_questions_are_undefined_but_the_first_is_no(tables):
-    for name in ("intervention_contrasts", "transfer_contrasts", "specificity_contrasts"):
-        numbers = tables[name].select_dtypes("number").columns.difference(["k", "cells", "pairs", "prompts"])
-        tables[name] = tables[name].astype(dict.fromkeys(numbers, float))
-        tables[name][list(numbers)] = np.nan
-        tables[name]["verdict"] = "undefined"
-    tables["overlap"] = overlap([0.0, 0.0, 0.0], half=0.0).assign(union=10000)
-    said = pooled(tables)["verdict"]
-    assert said.pop(("same", "jaccard")) == "no"
-    assert said.pop(("same", "jaccard beyond operator")) == "yes"
-    assert set(said) == {"undefined"}
-
-
 def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, capsys):
     table = verdicts_table(tables)
     lines = list(verdict_lines(table, "mine", 10))
-    assert len(lines) == 1 + table["question"].nunique()
-    assert max(map(len, lines)) <= 100
     shown = next(line for line in lines if "Does a donor impose its answer?" in line)
-    row = table.query("question == 'imposed' and k == 10").iloc[0]
-    assert f"{row['verdict']} " in shown
-    assert f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]" in shown
+    assert shown.endswith("no        0.20 - 0.00 = +0.20 [-0.50, -0.10]")
     write_table(table, tmp_path / "verdicts.parquet", VERDICTS, {"k_shown": 10}, {"model": "mine"})
     given = ["verdicts", str(tmp_path / "verdicts.parquet")]
     assert main(given) == main([*given, "--k", "10"]) == 0

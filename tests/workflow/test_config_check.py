@@ -51,9 +51,7 @@ MISTAKES = [
     ("seed", ..., "'seed' is missing"),
     ("seed", 1.0, "seed: 1.0 is wrong; it must be a whole number"),
     (f"{MODEL}/device", "cpu\n", r"device: .* auto, cpu"),
-    ("specificity_tasks/mine", {"templates": {}}, "specificity_tasks.mine: write one of expression .* and table"),
-    ("specificity_tasks/mine", {"expression": "a", "digit": 3, "templates": {}}, "tasks.mine: digit 3 of 'a'"),
-    ("operators/plural", {"column": "x"}, "operators.plural: .*table"),
+    (TASK, {"templates": {}}, "specificity_tasks.mine: write one of expression .* and table"),
     # Names.
     ("models/figures", {"source": "embedded:embedded-shared"}, "models: the name 'figures' is reserved"),
     ("results", "src/results", "results: 'src' is a folder of the project"),
@@ -173,7 +171,6 @@ def test_no_heavy_imports():
 
 
 def alone(name, operator, template, **keys):
-    """A configuration with one operator."""
     formats = {form: {"templates": {name: template}} for form in ("symbolic", "code")}
     only = {"operators": {name: operator}, "formats": formats, "variant_operators": [], "specificity_tasks": {}}
     return {**DEFAULT, **only, **keys}
@@ -226,7 +223,6 @@ DIGITS = {"models": {"m": {"source": "embedded:embedded-digits"}}, "k": [10, 50]
 
 
 def tens(template="{a}+{b}=", digit=1, operands=None, **keys):
-    """A configuration that asks one digit."""
     limits = {"operand_max": 99, "answer_max": 199} | (operands or {})
     return alone("tens", {"expression": "a + b", "digit": digit, "operands": limits}, template, **keys)
 

@@ -53,7 +53,6 @@ def temporary(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def outer(temporary):
-    """The process of `job-server`."""
     process = call("job-server", sys.executable, "-c", PROGRAM, TMPDIR=str(temporary))
     yield process
     process.terminate()
@@ -79,7 +78,8 @@ def test_a_command_by_the_server_writes_what_it_writes_alone(server, tmp_path):
 
 @pytest.mark.parametrize("words", [["--version"], ["verdicts", "missing.parquet"], ["verdicts"]])
 def test_status_and_messages_are_those_of_the_command_alone(server, words, tmp_path):
-    assert ended(call(*words, folder=tmp_path, **server)) == ended(call(*words, folder=tmp_path))
+    served, alone = (call(*words, folder=tmp_path, **address) for address in (server, {}))
+    assert ended(served) == ended(alone)
 
 
 @pytest.fixture

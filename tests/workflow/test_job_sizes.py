@@ -1,10 +1,14 @@
 """What jobs ask a cluster for."""
 
+from functools import partial
+
 import pytest
 import yaml
+from configurations import SHIPPED
+from snakemake.iocontainers import Wildcards
 
 from form_invariance.errors import UserError
-from form_invariance.workflow import job_sizes
+from form_invariance.workflow import job_costs, job_sizes, plan
 
 
 @pytest.mark.parametrize("name", ["nvidia0", "nvidia12", "kfd", "dxg"])
@@ -65,3 +69,24 @@ def test_the_cluster_file_may_have_quoted_and_bracketed_text(tmp_path):
     options = {"gpu": {"slurm_extra": "--mail-user='a b@c.d' --exclude=node[1-3],n4", "constraint": "(a&b)|c"}}
     path.write_text(yaml.safe_dump(options))
     assert job_sizes.read_site(path) == {"cpu": {}, **options}
+
+
+CONFIG = SHIPPED | {"models": {"m": {"source": "meta-llama/Llama-3.2-1B"}}}
+
+
+def asked(config, rule, wildcards, attempt=1):
+    """Minutes that a rule's job asks for, as Snakemake computes it."""
+    seconds = partial(job_costs.expected_seconds, config)
+    site = {"cpu": {}, "gpu": {}}
+    resources = job_sizes.model_job(config["models"], site, lambda: True, lambda: False, seconds, rule)
+    return resources["runtime"](Wildcards(fromdict=wildcards), attempt)
+
+
+@pytest.mark.parametrize("rule", job_costs.OPERATIONS)
+@pytest.mark.parametrize("config", [CONFIG, CONFIG | {"train_prompts": 1000, "candidates": 8192}])
+def test_a_job_asks_for_more_than_twice_the_time_that_plan_expects(tmp_path, config, rule):
+    for wildcards in ({"model": "m", "format": "word", "operator": "addition"}, {"model": "m"}):
+        job = plan.Job(rule, wildcards, "b.tsv", "", True)
+        (seconds,) = plan.make([job], [job], tmp_path, config)["seconds"]
+        assert 10 + 2 * seconds / 60 < asked(config, rule, wildcards) < 12 + 3 * seconds / 60
+        assert asked(config, rule, wildcards, 2) == 2 * asked(config, rule, wildcards)

@@ -20,7 +20,6 @@ LINE = re.compile(r" ?(\d+) of (\d+): (.*) \(\d+ s\), about \d+:\d\d:\d\d left")
 
 
 def run(folder):
-    """What Snakemake's status is, and each line that it printed."""
     call = [sys.executable, "-m", "snakemake", "--cores=1", "--keep-going", "--show-failed-logs", "--logger=lines"]
     done = subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=120)
     return done.returncode, done.stderr.splitlines()

@@ -1,4 +1,4 @@
-"""Paths with characters that a shell, Python's search path, or Snakemake would act on."""
+"""Paths that a shell, Python's search path or Snakemake would act on; all results below a prefix."""
 
 import json
 import os
@@ -18,6 +18,8 @@ pytestmark = pytest.mark.slow
 PLAIN = 'a:b it\'s "q" 100%s é☃ $HOME `x` ; #'
 BRACES = ["{model}", "{} {{x}} {0}", "{n,[0-9]{2}}", "open{", "}close"]
 """Names of folders."""
+OUTSIDE = re.compile(r"(?<!x/)\bresults/")
+"""A path in the results that is not below the prefix `x`."""
 SMALL = ("--configfile", str(ROOT / "config/test.yaml"))
 
 
@@ -89,3 +91,35 @@ def test_one_brace_is_enough_to_be_refused(tmp_path, name):
     checkout.mkdir()
     with pytest.raises(UserError, match=re.escape(f"the path of the checkout, {checkout}, has braces, which")):
         check_folders(working_folder=tmp_path, checkout=checkout)
+
+
+def run_module(folder, checkout, *words, **config):
+    """What Snakemake prints in a project that uses the workflow with a prefix, and makes all of it."""
+    given = yaml.safe_load((ROOT / "config/test.yaml").read_text())
+    given |= {"models": {"low": {"source": "embedded:embedded-shared", "dtype": "bfloat16"}}}
+    given |= {"variant_operators": [], **config}
+    (folder / "Snakefile").write_text(
+        f"module form_invariance:\n    snakefile: {str(checkout / 'Snakefile')!r}\n"
+        f"    config: {given!r}\n    prefix: 'x'\n"
+        "use rule * from form_invariance as fi_*\n"
+        "rule mine:\n    default_target: True\n    input: rules.fi_all.input\n"
+    )
+    status, out = snakemake(checkout, *words, "--cores", "2", folder=folder)
+    assert status == 0, out
+    return out
+
+
+def test_a_module_with_a_prefix_runs_and_leaves_the_users_files_where_they_are(checkout, tmp_path):
+    (tmp_path / "text.txt").write_text("The plain text of a user, for specificity.\n" * 100)
+    config = {"specificity_text": "text.txt", "corrupt": "across_operators", "late_from": 2}
+    planned = run_module(tmp_path, checkout, "-n", "-p", **config)
+    assert planned.count("x/results/") > 200
+    assert not OUTSIDE.search(planned)
+    assert "--text=text.txt" in planned
+    assert "--benchmarks x/results/benchmarks" in planned
+    target = "x/results/low/code/addition/dataset.parquet"
+    run_module(tmp_path, checkout, target, **config)
+    assert (tmp_path / target).exists()
+    assert not (tmp_path / "results").exists()
+    assert not OUTSIDE.search((tmp_path / "calls.jsonl").read_text())
+    assert "Nothing to be done" in run_module(tmp_path, checkout, "-n", target, **config)

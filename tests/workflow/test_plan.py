@@ -14,9 +14,7 @@ from form_invariance.workflow import config_check, job_costs, plan
 pytestmark = pytest.mark.slow
 
 LISTING = """
-[Sat Nov 21 15:00:00 2026]
 rule census:
-    input: config.json
     output: results/m/word/addition/census.parquet
     benchmark: results/benchmarks/census/m/word/addition.tsv
     reason: Missing output files: results/m/word/addition/census.parquet

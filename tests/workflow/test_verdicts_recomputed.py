@@ -31,11 +31,7 @@ def problem(table):
 
 
 def bootstrap(values):
-    """Mean over cells of the cells' means in each resample of the problems, (resamples,).
-
-    Args:
-        values: of each prompt, with the columns cell, operator, problem and value.
-    """
+    """Mean over cells of the cells' means in each resample of the problems; values: a row a prompt."""
     rng, drawn = np.random.default_rng(7), []
     for _, some in values.groupby("operator"):
         places, names = pd.factorize(some["problem"])
@@ -48,12 +44,7 @@ def bootstrap(values):
 
 
 def interval(values, spread=0.0):
-    """Mean over cells of the cells' means, and its 95 % limits.
-
-    Args:
-        values: as for `bootstrap`: the difference of each prompt.
-        spread: half of the prediction interval for a further draw of the control.
-    """
+    """The mean with its 95 % limits; spread: half of the prediction interval for a further draw of the control."""
     sizes = values.groupby("cell")["value"].transform("size")
     values = values[sizes >= FEWEST]
     low, high = np.percentile(bootstrap(values), [2.5, 97.5])
@@ -62,11 +53,7 @@ def interval(values, spread=0.0):
 
 
 def ranking_noise(halves):
-    """Half of the 95 % interval of the mean over operators by the noise of rankings.
-
-    Args:
-        halves: what either half of the train prompts gives (columns) in each cell (index, with the operator).
-    """
+    """Half of the 95 % interval by the noise of rankings, from the means by either half of the train prompts."""
     cells = (halves.iloc[:, 0] - halves.iloc[:, 1]) / 2
     errors = cells.groupby("operator").mean()
     return student.ppf(0.975, len(errors)) * np.sqrt((errors**2).mean() / len(errors))
