@@ -63,9 +63,9 @@ def test_the_verdict_is_yes_where_a_circuit_is_shared_and_undefined_where_none_i
     assert set(overall(table)["verdict"]) == ({"yes"} if shared else {"undefined"})
     numbers = table[["first", "second", "difference", "low", "high"]]
     assert (numbers.notna() if shared else numbers.isna()).all(axis=None)
-    said = pd.read_parquet(run.folder / "shared/verdicts.parquet").set_index(["question", "metric"])["verdict"]
-    assert set(said["same"]) == {"yes" if shared else "no"}
-    assert shared or set(said.drop(["same", "exchange"])) == {"undefined"}
+    said = pd.read_parquet(run.folder / "shared/verdicts.parquet").groupby("question")["verdict"].agg(set)
+    nothing = {name: {"undefined"} for name in said.index} | {"same": {"undecided"}, "exchange": {"no"}}
+    assert said["same"] == {"yes"} if shared else said.to_dict() == nothing
 
 
 def test_the_circuit_is_sufficient_and_necessary_and_random_neurons_are_not(both):

@@ -96,6 +96,8 @@ def _finish(folder: Path) -> None:
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     config |= yaml.safe_load((ROOT / "config/test.yaml").read_text())
     config["formats"]["symbolic"]["templates"]["addition"] = NASTY.replace("{{x", "")
+    for own in config["formats"].values():
+        own["variants"] = {operator: variants[:1] for operator, variants in own["variants"].items()}
     # A changed configuration is checked with every operand.
     config["operands"] |= {"operand_max": 99, "answer_max": 99}
     (checkout / "config/config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
