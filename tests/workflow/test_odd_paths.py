@@ -20,7 +20,9 @@ BRACES = ["{model}", "{} {{x}} {0}", "{n,[0-9]{2}}", "open{", "}close"]
 """Names of folders."""
 OUTSIDE = re.compile(r"(?<!x/)\bresults/")
 """A path in the results that is not below the prefix `x`."""
-SMALL = ("--configfile", str(ROOT / "config/test.yaml"))
+OPERANDS = {"operand_min": 6, "operand_max": 30, "answer_min": 3, "answer_max": 99}
+"""Few, because a configuration is checked with each."""
+SMALL = ("--configfile", str(ROOT / "config/test.yaml"), "--config", f"operands={OPERANDS}")
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,7 @@ def project(folder, name):
 
 def test_files_of_the_user_may_have_any_path_and_a_change_is_seen_though_it_is_older(checkout, tmp_path):
     name = PLAIN + " ".join(BRACES[::-1])
-    words = (*project(tmp_path, name), "--until", "specificity", "neuron_effects")
+    words = (*project(tmp_path, name), "--until", "specificity")
     out = run(checkout, tmp_path, "-p", *words)
     for option in (f"--model={name}/model", f"--table={name}/table.csv", f"--text={name}/text.txt"):
         assert quote(option) in out
@@ -63,7 +65,7 @@ def test_files_of_the_user_may_have_any_path_and_a_change_is_seen_though_it_is_o
         path.touch()
     for file, old, new, again, not_again in (
         ("text.txt", b"plain", b"other", {"specificity"}, {"model_files", "census"}),
-        ("table.csv", b"child,children", b"cloud,children", {"census", "neuron_effects"}, {"model_files"}),
+        ("table.csv", b"child,children", b"cloud,children", {"census", "specificity"}, {"model_files"}),
         ("model/config.json", b'"bos_token_id"', b'"box_token_id"', {"model_files", "census"}, set()),
     ):
         path = tmp_path / name / file
@@ -97,7 +99,7 @@ def run_module(folder, checkout, *words, **config):
     """What Snakemake prints in a project that uses the workflow with a prefix, and makes all of it."""
     given = yaml.safe_load((ROOT / "config/test.yaml").read_text())
     given |= {"models": {"low": {"source": "embedded:embedded-shared", "dtype": "bfloat16"}}}
-    given |= {"variant_operators": [], **config}
+    given |= {"variant_operators": [], "operands": OPERANDS, **config}
     (folder / "Snakefile").write_text(
         f"module form_invariance:\n    snakefile: {str(checkout / 'Snakefile')!r}\n"
         f"    config: {given!r}\n    prefix: 'x'\n"
