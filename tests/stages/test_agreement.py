@@ -57,9 +57,7 @@ def test_operator_tables_read_the_labels_of_every_mode_and_neuron():
     tables = {}
     for name in "scw":
         every = product(which, enumerate(places), enumerate(names))
-        rows = [
-            (*key, *place, kind, labels[key][name][row, column]) for key, (row, place), (column, kind) in every
-        ]
+        rows = [(*key, *place, kind, labels[key][name][row, at]) for key, (row, place), (at, kind) in every]
         table = filled(HEURISTICS, rows, "mode neurons activations layer neuron family label")
         tables[name] = table.sample(frac=1, random_state=0)
     neurons = pd.concat([shared.assign(neurons="shared"), other])

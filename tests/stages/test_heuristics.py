@@ -88,8 +88,8 @@ def test_the_grid_is_all_pairs_with_an_answer(expression):
 
 
 def test_the_published_grid_of_addition_alone_ends_one_short():
-    assert make_grid("a + b", 501).answer.max() == 999
-    assert published_part(make_grid("a + b", 501))[1].answer.max() == 998
+    for expression, largest in (("a + b", 998), ("a * b", 999)):
+        assert published_part(make_grid(expression, 501))[1].answer.max() == largest
     with pytest.raises(UserError, match=r"^heuristics: no pair of operands below 3 has an answer in 0\.\.999$"):
         make_grid("a + b + 1000", 3)
 
@@ -127,3 +127,15 @@ def test_what_remains_of_a_class_equals_the_plain_way():
         assert strict._remains(own, explained, rank(values[None]), 0, 0.5) == expected, trial
         found.append(expected)
     assert 50 < sum(found) < 350
+
+
+def test_a_label_needs_the_threshold_beyond_chance_and_no_more():
+    grid, rng = make_grid("max(a, b)", 16), np.random.default_rng(0)
+    even, top = grid.a % 2 == 0, np.zeros(256, dtype=bool)
+    for half, size in ((even, 96), (~even, 32)):  # three quarters of the top half
+        top[rng.permutation(np.flatnonzero(half))[:size]] = True
+    maps = (top + 0.001 * rng.random(256))[None].astype(np.float32)
+    null = make_null(grid, maps=(300, 1200))
+    for threshold, label in ((0.5, True), (0.501, False)):
+        table = strict.score(maps, 0 * maps, grid, threshold, null=null).set_index("heuristic")
+        assert table.loc["op1_0mod2", ["score", "base_rate", "label"]].tolist() == [0.75, 0.5, label]

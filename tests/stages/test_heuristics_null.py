@@ -1,5 +1,4 @@
 import os
-from collections import defaultdict
 from functools import cache
 
 import numpy as np
@@ -171,11 +170,9 @@ def test_the_null_equals_plain_loops(expression, max_operand, count, neighbours,
     monkeypatch.setattr(nulls, "LOCAL", local)
     grid = make_grid(expression, max_operand)
     null = make_null(grid, seed=4, maps=count)
-    scale = list(random_maps(grid, count[0], generator(4, "smooth-maps", "scale")))
-    compared = list(random_maps(grid, count[1], generator(4, "smooth-maps", "compared")))
     known = strict_classes(grid)
     names = [one.name for one in null.rules.classes]
-    kinds = [of_result(name) for name in names] + [True]
+    kinds = np.array([of_result(name) for name in names] + [True])
 
     def plain_row(operand, result):
         found = plain_strict(grid, known, operand, result)
@@ -186,26 +183,24 @@ def test_the_null_equals_plain_loops(expression, max_operand, count, neighbours,
         return np.arctanh(np.clip(own, -0.999, 0.999))
 
     def nearest(own, among, count):
-        distances = [(float(sum((fisher(one) - fisher(own)) ** 2)), number) for number, one in enumerate(among)]
-        return [number for _, number in sorted(distances)[:count]]
+        return np.argsort([sum((fisher(one) - fisher(own)) ** 2) for one in among])[:count]
 
-    rows = [plain_row(one, one) for one in scale]
-    smooth = [plain_autocorrelation(one, grid) for one in scale]
+    def drawn(purpose, number):
+        maps = list(random_maps(grid, number, generator(4, "smooth-maps", purpose)))
+        smooth = np.array([plain_autocorrelation(one, grid) for one in maps])
+        return smooth, np.array([plain_row(one, one) for one in maps])
+
+    smooth, rows = drawn("scale", count[0])
     np.testing.assert_allclose(null.scale_evidence, rows, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(null.scale_smoothness, fisher(smooth), atol=1e-4)
 
     def units(row, own):
-        near = nearest(own, smooth, local)
-        return [row[i] / max(0.5, np.mean([rows[one][i] for one in near])) for i in range(len(row))]
+        return row / np.maximum(0.5, rows[nearest(own, smooth, local)].mean(0))
 
-    smooth_compared = [plain_autocorrelation(one, grid) for one in compared]
-    largest = defaultdict(list)
-    for one, own in zip(compared, smooth_compared, strict=True):
-        values = units(plain_row(one, one), own)
-        for kind in (False, True):
-            largest[kind].append(max(value for value, other in zip(values, kinds, strict=True) if other == kind))
-    for kind, values in enumerate((null.largest_operand, null.largest_result)):
-        np.testing.assert_allclose(values, largest[bool(kind)], rtol=1e-4)
+    smooth_compared, rows_compared = drawn("compared", count[1])
+    values = np.array([units(*one) for one in zip(rows_compared, smooth_compared, strict=True)])
+    largest = {kind: values[:, kinds == kind].max(1) for kind in (False, True)}
+    np.testing.assert_allclose([null.largest_operand, null.largest_result], [*largest.values()], rtol=1e-4)
     rng = np.random.default_rng(0)
     operand, result = rng.normal(size=(2, len(grid.a))) + np.stack([3 * (grid.a < 5), 0.5 * grid.b])
     result[np.isin(grid.answer, (2, 3))] += 20
@@ -214,21 +209,21 @@ def test_the_null_equals_plain_loops(expression, max_operand, count, neighbours,
     chance = {}
     for kind in own:
         near = nearest(own[kind], smooth_compared, neighbours)
-        more = np.array([fisher(smooth_compared[one]) - fisher(own[kind]) for one in near])
-        logarithm = np.log([max(1e-9, largest[kind][one]) for one in near])
-        centred = more - np.mean(more, axis=0)
+        more = fisher(smooth_compared[near]) - fisher(own[kind])
+        logarithm = np.log(np.maximum(1e-9, largest[kind][near]))
+        centred = more - more.mean(0)
         # Ridge regression: the penalty as further observations of 0.
         penalty = np.sqrt(nulls.RIDGE * np.mean(np.sum(centred**2, axis=0))) * np.eye(len(centred.T))
         values = np.concatenate([logarithm - logarithm.mean(), np.zeros(len(penalty))])
         slope = np.linalg.lstsq(np.concatenate([centred, penalty]), values, rcond=None)[0]
-        fitted = [float(one @ slope) for one in more]
+        fitted = more @ slope
         chance[kind] = np.exp(logarithm - fitted + min(max(0.0, min(fitted)), max(fitted)))
-    row = plain_row(operand, result)
+    row = np.array(plain_row(operand, result))
     in_units = {kind: units(row, own[kind]) for kind in own}
     found_sets = [name for name in table.index if "multi" in name]
     assert len(found_sets) == (grid.kind == "division")
     for i, name in enumerate([*names, *found_sets]):
-        larger = np.maximum(chance[False], chance[True]) >= in_units[kinds[i]][i] * (1 - 1e-5)
+        larger = np.maximum(*chance.values()) >= in_units[kinds[i]][i] * (1 - 1e-5)
         assert table.loc[name, "p_value"] == pytest.approx((1 + larger.sum()) / (1 + neighbours))
 
 

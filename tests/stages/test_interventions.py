@@ -15,7 +15,6 @@ from form_invariance.experiment.controls import Draws, circuit_set, draw_control
 from form_invariance.experiment.run import Run
 from form_invariance.model import decoder
 from form_invariance.model import loading as models
-from form_invariance.model.replay import last_token_neurons
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.interventions import compute as interventions
@@ -109,38 +108,31 @@ def test_full_ablation_equals_hooks(tiny, tiny_folder):
     np.testing.assert_allclose(got.normalized_logit, oracles.normalized_logit(z, answers, True), atol=1e-4)
 
 
-@pytest.mark.parametrize(("family", "skip"), [("llama", 1), ("gpt2", 0)])
-def test_sums_of_prompts_that_share_a_beginning_are_those_of_each_prompt(family_folders, family, skip):
-    """The beginning runs once for all; the sums are those of an ordinary pass with hooks."""
-    model = models.load(family_folders[family])
-    tokens = torch.from_numpy(np.random.default_rng(0).integers(5, 60, (4, 9)))
-    tokens[:, :6] = tokens[0, :6]
-    expected = {"count": torch.full((9 - skip,), 4.0, dtype=torch.float64)}
+@pytest.mark.parametrize(("family", "bos"), [("llama", True), ("gpt2", False)])
+def test_means_of_prompts_that_share_a_beginning_are_those_of_each_prompt(family_folders, family, bos):
+    """The beginning runs once for all; the means are those of an ordinary pass with hooks."""
+    model, tokenizer = models.load(family_folders[family]), load_tokenizer(family_folders[family])
+    tokenizer = tokenizer if bos else PromptTokenizer(tokenizer.tokenizer, None)
+    prompts = [f"one is 1, two is 2, three is 3, this is {number}" for number in (4, 7, 9, 11)]
+    expected = {"neurons": [], "variance": [], "heads": []}
+    tokens = torch.from_numpy(tokenizer.encode_batch(prompts))
 
     def on_neurons(layer, post):
-        expected[f"neurons.{layer}"] = post[:, skip:].double().sum(0).flip(0)
-        expected[f"squares.{layer}"] = post[:, -1:].double().square().sum(0)
+        expected["neurons"].append(post[:, int(bos) :].mean(0).flip(0))
+        expected["variance"].append(post[:, -1].var(dim=0, unbiased=False))
         return post
 
     def on_heads(layer, z):
-        expected[f"heads.{layer}"] = z[:, skip:].double().sum(0).flip(0)
+        expected["heads"].append(z[:, int(bos) :].mean(0).flip(0))
         return z
 
     with torch.no_grad():
         decoder.run_layers(model, decoder.embed(model, tokens), on_neurons=on_neurons, on_heads=on_heads)
-        found = mean_cache._sums_of_batch(model, tokens, skip)
-    assert found.keys() == expected.keys()
+    found = mean_cache.compute(model, tokenizer, [prompts])
     for name, values in expected.items():
-        assert found[name].shape == values.shape
-        assert oracles.rounding(found[name], values) < 2e-6, name
-
-
-def test_variance_is_the_last_tokens(tiny):
-    model, tokenizer = tiny
-    cache = mean_cache.compute(model, tokenizer, [CACHE_PROMPTS["symbolic"]])
-    tokens = torch.from_numpy(tokenizer.encode_batch(CACHE_PROMPTS["symbolic"]))
-    expected = last_token_neurons(model, tokens, 0).var(dim=1, unbiased=False)
-    torch.testing.assert_close(torch.stack(cache.variance), expected, atol=1e-5, rtol=1e-4)
+        for own, value in zip(getattr(found, name), values, strict=True):
+            assert own.shape == value.shape
+            assert oracles.rounding(own, value) < (1e-4 if name == "variance" else 2e-6), name
 
 
 def test_faithfulness_by_hand():

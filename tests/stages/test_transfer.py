@@ -244,7 +244,7 @@ def test_donors_equal_hooks_on_hugging_face(run, tiny_folder):
     assert by_pair["condition"].value_counts().tolist() == [15, 12, 12]
     copy_of = dict(zip(tokens, copies["prompt"], strict=True))
     for row in by_pair.itertuples():
-        place = pairs["a"].tolist().index(row.a)
+        place = pairs[["a", "b"]].to_numpy().tolist().index([row.a, row.b])
         given = pairs["answer_token"][place if row.condition == "copied_answer" else order[place]]
         donor = donors[place] if row.condition == "interchange" else copy_of[given]
         held = theirs.neurons(run.tokens([donor]))[:, 0, -1]
