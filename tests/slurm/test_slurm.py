@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +22,8 @@ from form_invariance.workflow import job_server
 pytestmark = pytest.mark.skipif(cluster.missing() is not None, reason=str(cluster.missing()))
 
 QUICK = ["--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "5"]
-SNAKEMAKE = """import snakemake.cli
+SNAKEMAKE = f"""#!{sys.executable}
+import snakemake.cli
 from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor as Executor
 Executor.next_seconds_between_status_checks = property(lambda self: 2, lambda self, seconds: None)
 snakemake.cli.main()"""
@@ -105,10 +107,14 @@ def prepare(folder: Path, home: Path, *, stub: bool) -> Path:
     checkout = make_checkout(folder, stub=stub)
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     config |= yaml.safe_load((ROOT / "config/test.yaml").read_text())
-    config["operators"] = {"addition": "a + b"}
+    config |= {"operators": {"addition": "a + b"}, "variant_operators": []}
     del config["formats"]["code"]
     (checkout / "config/config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
-    (checkout / "Makefile").write_bytes((ROOT / "Makefile").read_bytes())
+    shutil.copy(ROOT / "Makefile", checkout)
+    quick = checkout / ".venv/bin/snakemake"
+    quick.parent.mkdir(parents=True)
+    quick.write_text(SNAKEMAKE)
+    quick.chmod(0o755)
     (checkout / "config/cluster.yaml").write_text("cpu: {slurm_partition: cpu}\ngpu: {slurm_partition: gpu}\n")
     return checkout
 
@@ -117,7 +123,7 @@ def start(checkout: Path, home: Path, *words: str, **more: str) -> subprocess.Po
     """Start `snakemake --profile slurm` in a process group of its own; what it prints goes to run.log."""
     with (checkout / "run.log").open("a") as log:
         return subprocess.Popen(
-            [sys.executable, "-c", SNAKEMAKE, "--profile", "slurm", *QUICK, *words],
+            [checkout / ".venv/bin/snakemake", "--profile", "slurm", *QUICK, *words],
             cwd=checkout,
             env=environment(checkout, home) | more,
             stdout=log,
