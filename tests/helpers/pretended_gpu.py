@@ -33,14 +33,8 @@ class OnCard(torch.Tensor):
 
     @staticmethod
     def __new__(cls, held):
-        return torch.Tensor._make_wrapper_subclass(
-            cls,
-            held.shape,
-            strides=held.stride(),
-            storage_offset=held.storage_offset(),
-            dtype=held.dtype,
-            device=CARD,
-        )
+        layout = {"strides": held.stride(), "storage_offset": held.storage_offset()}
+        return torch.Tensor._make_wrapper_subclass(cls, held.shape, dtype=held.dtype, device=CARD, **layout)
 
     def __init__(self, held):
         self.held = held

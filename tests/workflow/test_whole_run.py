@@ -41,12 +41,8 @@ def test_no_rate_contains_a_pair_that_ranked_the_neurons(model, operator):
         assert prompts["index"].nunique() == len(pairs) == CONFIG["eval_prompts"]
     moved = pd.read_parquet(RESULTS / model / "shared" / operator / "transfer_pairs.parquet")
     assert not unordered(moved) & train
-    drawn = {
-        frozenset(pair)
-        for name in CONFIG["formats"]
-        for pair in pd.read_parquet(RESULTS / model / name / operator / "census.parquet")
-        .query("uniform")[["a", "b"]]
-        .to_numpy()
-        .tolist()
-    }
+    censuses = (
+        pd.read_parquet(RESULTS / model / name / operator / "census.parquet") for name in CONFIG["formats"]
+    )
+    drawn = set().union(*(unordered(census.query("uniform")) for census in censuses))
     assert unordered(moved) <= drawn, "a pair was not drawn uniformly"
