@@ -166,10 +166,10 @@ def agreed(counts):
 
 
 def test_neurons_of_two_kinds_are_resampled_by_themselves():
-    first, second = np.repeat([1.0, 0.0], [30, 20]), np.repeat([1.0, 0.0], [10, 90])
+    first, second = np.repeat([1.0, 0.0], [30, 20]), np.repeat([1.0, 0.0], [20, 60])
     pair = unpaired(first, second, "+", "matched_effect")
-    assert (pair.first[0], pair.second[0], pair.prompts) == (0.6, 0.1, (50,))
-    errors = np.sqrt([0.6 * 0.4 / 50, 0.1 * 0.9 / 100])
+    assert (pair.first[0], pair.second[0], pair.prompts) == (0.6, 0.25, (50,))
+    errors = np.sqrt([0.6 * 0.4 / 50, 0.25 * 0.75 / 80])
     assert (pair.first - pair.second)[1:].std() == pytest.approx(np.hypot(*errors), rel=0.1)
 
 

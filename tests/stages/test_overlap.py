@@ -84,11 +84,24 @@ def test_overlap_and_its_bootstrap_equal_sets():
         common, union = counts.sum(0)
         limits = max(0, common / union - half), common / union, common / union + half
         assert rows.loc[-1, ["low", "jaccard", "high"]].tolist() == pytest.approx(limits)
-        sizes = [plain_counts([one], k).sum(0)[0] for one in own]
-        assert rows.loc[-1, "members"] == rows.loc[-1, "positive"] == min(sizes)
+        sizes = np.array([plain_counts([one], k)[:, 0] for one in own])
+        assert rows.loc[-1, "members"] == rows.loc[-1, "positive"] == sizes.sum(1).min()
+        chance = np.average(rows.loc[[3, 4], "chance"], weights=sizes.sum(0))
+        assert rows.loc[-1, "chance"] == pytest.approx(chance)
     for k, layer in product(ks, (3, 4)):
         common = set.intersection(*(plain_top(one, slice(None), layer, k) for one in cells.values()))
         assert set(circuit.query("k == @k and layer == @layer")["neuron"]) == common
+
+
+def test_circuits_by_either_draw_of_partners_equal_sets():
+    cells = {name: cell(seed) for seed, name in enumerate("sc")}
+    table = reliability_table(cells, [3, 8], 0).query("kind == 'corrupt_seed'")
+    for row in table.itertuples():
+        whole = cells[row.format]
+        draws = [replace(whole, effects={at: own[[n]] for at, own in whole.effects.items()}) for n in (0, 1)]
+        common, union = plain_counts(draws, row.k).sum(0)
+        assert row.jaccard == pytest.approx(common / union)
+    assert len(table) == 4
 
 
 def constant(name, *starts):
