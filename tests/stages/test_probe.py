@@ -69,11 +69,11 @@ def test_finds_a_planted_onset_and_where_the_operands_are_known(tokenizer, onset
 
 
 def test_baselines_and_denominators(tokenizer):
-    given = {("symbolic", "addition"): census("symbolic"), ("symbolic", "half"): census("symbolic", "a // b")}
+    given = {("symbolic", "addition"): census("symbolic"), ("symbolic", "larger"): census("symbolic", "max(a, b)")}
     chosen = probe.choose_prompts(given, 300, 0)
     table = probe.run(planted(tokenizer, 1), tokenizer, chosen, 0)
     test = chosen["split"] == "test"
-    for operator in ("all", "addition", "half"):
+    for operator in ("all", "addition", "larger"):
         own = chosen if operator == "all" else chosen[chosen["operator"] == operator]
         train, held = own[~test[own.index]], own[test[own.index]]
         most = train["answer_token"].value_counts().sort_index().idxmax()
