@@ -9,25 +9,11 @@ from form_invariance.workflow.source_digest import file_of, imports_of
 
 PACKAGE = ROOT / "src/form_invariance"
 FLOORS = (
-    {"errors", "randomness"},
-    {"stage_folders"},
-    {"user_files"},
-    {"json_yaml", "statistics", "tables", "problems"},
-    {"model", "drawing"},
-    {"embedded"},
-    {"experiment"},
-    {"stages"},
-    {"beyond"},
-    {"verdicts"},
-    {"page"},
-    {"report", "browser", "explainer", "paper"},
-    {"cli"},
-    {"workflow"},
-    {"scouting"},
-    {"library"},
-    {"__main__"},
+    *("errors randomness", "stage_folders", "user_files", "json_yaml statistics tables problems", "model drawing"),
+    *("embedded", "experiment", "stages", "beyond", "verdicts", "page", "report browser explainer paper"),
+    *("cli", "workflow", "scouting", "library", "__main__"),
 )
-FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
+FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names.split()}
 
 
 def modules():

@@ -5,7 +5,7 @@ import oracles
 import pandas as pd
 import pytest
 import torch
-from schema_checks import check_columns
+from example_tables import check_columns
 from small_prompts import CACHE_PROMPTS, plain_means, prepare
 
 from form_invariance.beyond.family_knockout import compute

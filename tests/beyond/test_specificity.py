@@ -12,8 +12,8 @@ import planted_models
 import pytest
 import torch
 import two_operators
+from example_tables import check_columns
 from planted_models import LATE
-from schema_checks import check_columns
 from scipy.stats import t
 from small_prompts import CACHE_PROMPTS, plain_means, prepare
 

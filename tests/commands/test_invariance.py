@@ -1,10 +1,9 @@
-"""What must change nothing: order of prompts and formats, batches, threads, the numbering of neurons."""
+"""What must change nothing: order of prompts, batches, threads, the numbering of neurons."""
 
 import json
 import shutil
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from replayed_run import run
@@ -14,7 +13,6 @@ from form_invariance.model import memory
 from form_invariance.model.files import PACKAGED
 from form_invariance.stages.attribution.table import ATTRIBUTION
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
-from form_invariance.stages.overlap.table import OVERLAP
 from form_invariance.stages.patching.table import RANKING
 from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table
 
@@ -95,19 +93,6 @@ def test_order_of_prompts(cells, copied):
 def test_size_of_batches(cells, copied, monkeypatch):
     monkeypatch.setattr(memory, "_CPU_ROWS", (7, 7))
     same_ranking(cells / "symbolic", rank(copied, MODEL))
-
-
-def test_order_of_formats(cells, tmp_path):
-    found = []
-    for names in (["symbolic", "code"], ["code", "symbolic"]):
-        table = tmp_path / f"{names[0]}.parquet"
-        words = ["--effects", *(cells / name / "effects.safetensors" for name in names), "--k", "5", "20"]
-        outputs = ["--output", table, "--reliability-output", tmp_path / "reliability.parquet"]
-        run("overlap", *words, "--membership=top_k", "--bootstrap=50", "--seed=0", *outputs)
-        overlap = read_table(table, OVERLAP)
-        overlap["formats"] = ["+".join(sorted(text.split("+"))) for text in overlap["formats"]]
-        found.append(overlap.sort_values(["membership", "k", "formats", "layer"], ignore_index=True))
-    pd.testing.assert_frame_equal(*found)
 
 
 def test_numbering_of_neurons(cells, copied, tmp_path):

@@ -24,15 +24,8 @@ from form_invariance.stages.heuristics import null as nulls
 
 pytestmark = pytest.mark.slow
 
-DOCUMENTS = [
-    ROOT / "README.md",
-    *sorted(ROOT.glob("docs/*.md")),
-    ROOT / "config/README.md",
-    ROOT / "results/README.md",
-    ROOT / "CHANGELOG.md",
-    ROOT / "CONTRIBUTING.md",
-    ROOT / "SECURITY.md",
-]
+NAMES = ("README.md", "config/README.md", "results/README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+DOCUMENTS = [*(ROOT / name for name in NAMES), *sorted(ROOT.glob("docs/*.md"))]
 TEXTS = {str(path.relative_to(ROOT)): path.read_text() for path in DOCUMENTS}
 DEMO = ROOT / "results/embedded-separate/transfer/division/word_to_code.parquet"
 # A file that the user writes; placeholders in paths.

@@ -1,7 +1,4 @@
-"""The notebook says what it said when its outputs were written.
-
-`jupyter nbconvert --execute --inplace docs/find_neurons.ipynb` writes the outputs into the notebook.
-"""
+"""The notebook's outputs, which `jupyter nbconvert --execute --inplace` writes, are what its code says."""
 
 import contextlib
 import io

@@ -101,14 +101,6 @@ def test_the_neuron_is_labelled_or_shared_or_the_best(run):
     assert choose_neuron(every, nobody, nobody) == tuple(first.loc[first["ie_mean"].idxmax(), ["layer", "neuron"]])
 
 
-def test_members_are_those_of_the_circuit(run):
-    every = tables(run, "ranking")
-    for layer in LATE:
-        shared = steps.members(every, layer, PLANTED, "positive").all(axis=0)
-        assert sorted(shared.index[shared]) == planted_neurons(True, 0)["word", layer]
-    assert steps.members(every.assign(ie_mean=-1.0), LATE[0], PLANTED, "positive").shape[1] == 0
-
-
 def test_keep_only_and_knockout_are_shown_next_to_the_unmodified_model(run):
     contrasts = pd.read_parquet(run.folder / "shared/intervention_contrasts.parquet")
     given = {"interventions": tables(run, "interventions"), "intervention_contrasts": contrasts}

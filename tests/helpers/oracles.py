@@ -8,15 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from form_invariance.beyond.engine_check.transformer_lens_bridge import boot, neurons_at
+from form_invariance.beyond.engine_check.transformer_lens_bridge import boot
+from form_invariance.beyond.engine_check.transformer_lens_bridge import neurons_at as post_name
 
 
 def bridge(folder) -> Any:
     """The model of a Hugging Face folder in TransformerLens."""
     return boot(Path(folder))
-
-
-post_name = neurons_at
 
 
 @torch.no_grad()

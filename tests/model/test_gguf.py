@@ -81,7 +81,6 @@ REFUSED = [
     (key("llama.block_count", 2), r"transformers does not read blk\.2\.attn_norm\.weight"),
     (lambda _, tensors: tensors.update({"rope_freqs.weight": np.ones(8, np.float32)}), "does not read rope_freqs"),
     (key("tokenizer.ggml.pre", "other"), "transformers does not read tokenizer.ggml.pre 'other'"),
-    (key("llama.block_count", None), "is not a complete GGUF file"),
     (key("tokenizer.ggml.bos_token_id", 2**32 - 1), "has no model and tokenizer that transformers reads"),
     (key("llama.attention.head_count_kv", 3), "cannot be read by transformers"),
     (lambda _, tensors: tensors.pop("blk.2.ffn_up.weight"), "'model.layers.2.mlp.up_proj.weight' is missing"),

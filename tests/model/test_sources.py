@@ -85,8 +85,7 @@ def test_only_files_that_are_read_are_missed_in_a_snapshot(repository, weights):
     assert {path.name for path in files_read(folder)} == {*DESCRIPTION, *weights}
 
 
-PARTS = [(["config.json"], "tokenizer.json"), (DESCRIPTION, "model.safetensors")]
-PARTS += [([*DESCRIPTION, INDEX, SHARDS[0]], SHARDS[1])]
+PARTS = [(["config.json"], "tokenizer.json"), ([*DESCRIPTION, INDEX, SHARDS[0]], SHARDS[1])]
 
 
 @pytest.mark.parametrize(("names", "missing"), PARTS)

@@ -112,7 +112,7 @@ def up(folder: Path) -> None:
         (folder / name).mkdir(exist_ok=True)
     for number in range(GPUS):
         subprocess.run(["mknod", folder / f"fakegpu{number}", "c", "1", "3"], check=True)
-    key = folder / "munge.key"
+    key = folder / "munged.key"
     key.write_bytes(os.urandom(1024))
     key.chmod(0o400)
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20 - 2000
@@ -130,13 +130,7 @@ def up(folder: Path) -> None:
         f"NodeName={settings['host']} Name=gpu File={folder}/fakegpu[0-{GPUS - 1}]\n"
     )
     (CONFIGURATION / "cgroup.conf").write_text("CgroupPlugin=autodetect\n")
-    names = {
-        "key-file": "munge.key",
-        "pid-file": "munged.pid",
-        "log-file": "munged.log",
-        "seed-file": "munge.seed",
-    }
-    options = [f"--{option}={folder / name}" for option, name in names.items()]
+    options = [f"--{kind}-file={folder}/munged.{kind}" for kind in ("key", "pid", "log", "seed")]
     started = _run("munged", "--force", f"--socket={folder}/munge.socket", *options)
     if started.returncode:
         raise RuntimeError(started.stderr)

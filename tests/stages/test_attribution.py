@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from schema_checks import check_columns
+from example_tables import check_columns
 from small_prompts import CORRUPT, PROMPTS, prepared
 
 from form_invariance.errors import UserError

@@ -5,7 +5,7 @@ import oracles
 import pandas as pd
 import pytest
 import torch
-from schema_checks import check_columns
+from example_tables import check_columns
 
 from form_invariance.model import loading as models
 from form_invariance.model.decoder import Norm

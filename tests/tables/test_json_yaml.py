@@ -23,7 +23,6 @@ from form_invariance.workflow import config_check
         ("seed: " + "[" * 500 + "]" * 500, "recursion"),
         ("seed: 1\nk: [10]\nseed: 2\n", "'seed' appears twice.*line 3"),
         ("seed: 1\nheuristic_threshold: .nan\n", r"\.nan is not a finite number.*line 2"),
-        ('{"heuristic_threshold": 1e999}', "1e999 is not a finite number"),
         ("a: !!python/object/apply:os.system ['touch pwned']", "not valid YAML"),
         ("- a list", "must contain keys and values"),
         ("__use_yte__: true\nseed: ?1 + 1\n", "__use_yte__"),

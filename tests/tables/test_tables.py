@@ -168,11 +168,7 @@ def test_a_damaged_table_is_refused_by_name_or_still_whole(tmp_path):
 
 def test_damaged_tensors_are_refused_by_name_or_still_whole(tmp_path):
     path = tmp_path / "x.safetensors"
-    tensors = {
-        "codes": torch.arange(200, dtype=torch.uint8),
-        "effects": torch.randn(3, 50),
-        "none": torch.zeros(0),
-    }
+    tensors = {"codes": torch.arange(200, dtype=torch.uint8), "effects": torch.randn(3, 50), "no": torch.zeros(0)}
     tables_io.write_tensors(tensors, path, "mean_cache", {"seed": 1})
 
     def same(found):

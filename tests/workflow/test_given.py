@@ -3,10 +3,9 @@
 import json
 
 import pytest
-from stub_checkout import ROOT, snakemake
+from stub_checkout import snakemake
 
 from form_invariance.errors import UserError
-from form_invariance.workflow import config_check
 from form_invariance.workflow.given import merged, with_items
 from form_invariance.workflow.rule_options import copying_tasks
 
@@ -28,26 +27,10 @@ def test_values_are_merged_with_those_of_files_as_snakemake_merges(tmp_path):
     assert with_items(as_snakemake_reads, [path], []) == as_snakemake_reads
 
 
-@pytest.mark.parametrize(
-    ("item", "sentence"),
-    [
-        ("seed=010", "--config seed: '010' is not valid YAML: YAML reads 010 as the number 8; write 8, or put"),
-        ("dates=[1, 1:30]", "--config dates: '[1, 1:30]' is not valid YAML: YAML reads 1:30 as the number 90"),
-    ],
-)
-def test_values_that_are_refused(item, sentence):
-    with pytest.raises(UserError) as caught:
-        merged([], [item])
-    assert sentence in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "config").glob("*.yaml")))
-def test_shipped_experiments_have_results_of_their_own(name):
-    """The demo and the small grid of the tests have those of the default."""
-    if not name.startswith("cluster"):
-        own = None if name in ("config", "demo", "test") else f"results/{name}"
-        assert config_check.load(ROOT / f"config/{name}.yaml").get("results", "results") == (own or "results")
+def test_a_value_that_yaml_reads_as_another_number_is_refused():
+    said = r"--config dates: '\[1, 1:30\]' is not valid YAML: YAML reads 1:30 as the number 90[^\n]*$"
+    with pytest.raises(UserError, match=said):
+        merged([], ["dates=[1, 1:30]"])
 
 
 @pytest.mark.slow

@@ -95,8 +95,8 @@ def several(config):
     config["formats"]["word"]["variants"]["addition"][0] = "{a} plus {b} is "
 
 
-WORD, ADDITION = {"format": "word"}, {"operator": "addition"}
-CIRCUIT = {"circuit": "circuit"}
+WORD, VARIANT, ADDITION = {"format": "word"}, {"format": "word~1"}, {"operator": "addition"}
+CIRCUIT, ABLATING = {"circuit": "circuit"}, "interventions transfer specificity"
 CHANGES = {
     "a k": (
         lambda config: config["k"].append(30),
@@ -104,14 +104,11 @@ CHANGES = {
     ),
     "controls that change places": (
         lambda config: config.update(random_seeds=config["matched_seeds"], matched_seeds=config["random_seeds"]),
-        [("interventions transfer specificity", {})],
+        [(ABLATING, {})],
     ),
     "several sizes, a task and a variant": (
         several,
-        [
-            ("probe probe_across agreement heuristics specificity transfer", {}),
-            ("census", {"format": "word~1"} | ADDITION),
-        ],
+        [("probe probe_across agreement heuristics specificity transfer", {}), ("census", VARIANT | ADDITION)],
     ),
     "a template": (
         lambda config: config["formats"]["word"]["templates"].update(addition="{a} plus {b} is "),
@@ -135,9 +132,8 @@ def test_a_change_of_the_configuration(finished, jobs, change):
 
 
 def test_a_model_is_added(finished):
-    with configured(
-        finished, lambda config: config["models"].update(other={"source": "embedded:embedded-separate"})
-    ):
+    other = {"source": "embedded:embedded-separate"}
+    with configured(finished, lambda config: config["models"].update(other=other)):
         every, found = planned(finished, "--forceall"), pending(finished)
     new = {job for job in every if ("model", "other") in job[1]}
     # Every browser links to the others.
@@ -160,10 +156,7 @@ def test_every_setting_is_recorded_by_name(finished):
     ("modules", "rules"),
     [
         ("drawing/style.py", "figure* summary_figure explainer"),
-        (
-            "experiment/intervene.py",
-            "interventions specificity family_knockout neuron_effects transfer engine_check",
-        ),
+        ("experiment/intervene.py", f"{ABLATING} family_knockout neuron_effects engine_check"),
         # Each reaches few jobs, those of workflow none.
         (
             "stages/transfer/figure.py stages/dataset/preflight.py workflow/plan.py workflow/config_check.py"

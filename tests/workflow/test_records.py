@@ -82,12 +82,9 @@ def whole(finished, tmp_path):
 
 @pytest.mark.nightly
 def test_records_that_are_lost_in_part(whole):
-    lost = [
-        path
-        for path in (whole / ".snakemake/metadata").rglob("*")
-        if path.is_file() and base64.urlsafe_b64decode(path.name).endswith(b"word/addition/census.parquet")
-    ]
-    lost[0].unlink()
+    files = (path for path in (whole / ".snakemake/metadata").rglob("*") if path.is_file())
+    census = b"word/addition/census.parquet"
+    next(path for path in files if base64.urlsafe_b64decode(path.name).endswith(census)).unlink()
     assert pending(whole) == {}
     change(whole, "census_pairs", 77)
     assert "no record of results/embedded-shared/word/addition/census.parquet" in refused(whole)
