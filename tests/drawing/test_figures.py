@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from planted_models import PLANTED
 from planted_run import MODEL, OPERATOR, planted, separate
 
 from form_invariance.cli import main
-from form_invariance.drawing import style
+from form_invariance.drawing import lines, style
 from form_invariance.drawing.figures import figure_of
 from form_invariance.errors import UserError
 from form_invariance.experiment.questions import QUESTIONS
@@ -141,6 +142,17 @@ def test_the_interval_over_draws_is_students():
     ).iloc[0]
     half = 2.776 * np.std(rows["faithfulness_ratio"], ddof=1) / np.sqrt(5)
     assert (interval["high"] - interval["low"]) / 2 == pytest.approx(half, rel=0.003)
+
+
+def test_a_line_has_the_colour_of_its_name():
+    """Wide lines are drawn first."""
+    looks = {"a": lines.Look("C0"), "b": lines.Look("C1", width=3), "c": lines.Look("C2", width=2)}
+    rows = [(name, k, k + place, np.nan, np.nan) for place, name in enumerate(looks) for k in (1, 2)]
+    axes = Figure().subplots()
+    lines.line_plot(axes, pd.DataFrame(rows, columns=["line", "k", "value", "low", "high"]), "k", looks)
+    assert {one.get_label(): one.get_color() for one in axes.lines} == {
+        n: look.colour for n, look in looks.items()
+    }
 
 
 def test_the_strongest_control_is_drawn_by_its_mean_over_draws():

@@ -2,6 +2,7 @@
 
 import base64
 import re
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -137,6 +138,16 @@ def test_intervals_are_drawn_where_their_numbers_are():
     assert middle == pytest.approx(ends[1][0] + scale / 2, abs=0.1)
     assert ends[0][0] == pytest.approx(middle + 0.1 * scale, abs=0.11)
     assert ends[1][1] == pytest.approx(middle + 0.1 * scale, abs=0.11)
+
+
+def test_a_ratio_has_a_threshold_and_a_difference_has_none():
+    for metric, said in (
+        ("probability", "0.40 / 0.10 = 0.90 [0.80, 1.00], threshold 0.8"),
+        ("probability beyond operator", "0.40 − 0.10 = +0.10 [+0.00, +0.20]"),
+    ):
+        own = verdict(("exchange", 0.1, 0.0, 0.2, "undecided"))
+        (row,) = verdict_rows({"m": [replace(own, table=own.table.assign(metric=metric))]})
+        assert row["cells"][0]["numbers"] == said
 
 
 def test_the_page_opens_with_the_verdicts(finished_files, open_from_disk, tmp_path):

@@ -7,6 +7,7 @@ from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 import torch
 from damages import damages
@@ -16,7 +17,6 @@ from form_invariance.errors import UserError
 from form_invariance.experiment.late_layers import first_late_layer
 from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.overlap.table import OVERLAP
-from form_invariance.stages.transfer.table import TRANSFER
 from form_invariance.tables import files as tables_io
 from form_invariance.tables.keys import by_key, common_keys, matching_cells
 
@@ -32,8 +32,6 @@ def write(path, table=None, keys=KEYS):
 
 
 def test_a_table_comes_back_with_its_provenance_and_meanings(tmp_path):
-    import pyarrow.parquet as pq
-
     path = tmp_path / "deep/circuit.parquet"
     write(path, circuit()[["neuron", "k", "layer"]])
     pd.testing.assert_frame_equal(tables_io.read_table(path, CIRCUIT), circuit())
@@ -159,10 +157,16 @@ def test_a_damaged_table_is_refused_by_name_or_still_whole(tmp_path):
         "bool": lambda: rng.random(rows) < 0.5,
         "string": lambda: rng.choice(["matched", "random", "é"], rows),
     }
-    frame = pd.DataFrame({name: values[column.type]() for name, column in TRANSFER.columns.items()})
-    tables_io.write_table(frame, path, TRANSFER, {"seed": 1}, KEYS)
-    read = partial(tables_io.read_table, path, TRANSFER)
+    frame = pd.DataFrame({name: values[column.type]() for name, column in OVERLAP.columns.items()})
+    tables_io.write_table(frame, path, OVERLAP, {"seed": 1}, KEYS)
+    read = partial(tables_io.read_table, path, OVERLAP)
     pd.testing.assert_frame_equal(read(), frame, check_dtype=False)
+    whole = pq.read_table(path)
+    for name in frame:
+        turned = whole[name].take(np.arange(1, rows + 1) % rows)
+        pq.write_table(whole.set_column(whole.schema.get_field_index(name), whole.field(name), turned), path)
+        assert "its checksum does not match" in refusal(read)[1], name
+    pq.write_table(whole, path)
     check_damaged(path, read, partial(pd.testing.assert_frame_equal, read()))
 
 

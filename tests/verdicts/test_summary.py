@@ -143,13 +143,15 @@ def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
     assert one.loc["same"].index.tolist() == ["jaccard"]
 
 
-def test_no_shared_neuron_has_an_interval(tables):
-    half = -np.log(0.025) / 450
-    nothing = tables["overlap"].assign(jaccard=0.0, low=0.0, high=half, chance=0.001)
-    rows = verdicts_table({**tables, "overlap": nothing}).query("metric == 'jaccard'").set_index("operator")
-    for name, width in (("0", half), ("all", half / 3**0.5)):
-        assert rows.loc[name, ["low", "high"]].tolist() == pytest.approx([-0.001 - width, -0.001 + width])
-        assert rows.loc[name, "verdict"] == "undecided"
+def test_no_and_nearly_all_shared_neurons_have_the_wider_side_of_their_interval(tables):
+    for value, half, word in ((0.0, -np.log(0.025) / 450, "undecided"), (0.98, 0.08, "yes")):
+        limits = {"low": max(value - half, 0), "high": min(value + half, 1)}
+        cut = tables["overlap"].assign(jaccard=value, chance=0.001, **limits)
+        rows = verdicts_table({**tables, "overlap": cut}).query("metric == 'jaccard'").set_index("operator")
+        for name, width in (("0", half), ("all", half / 3**0.5)):
+            found = rows.loc[name, ["low", "high"]].tolist()
+            assert found == pytest.approx([value - 0.001 - width, value - 0.001 + width])
+            assert rows.loc[name, "verdict"] == word
 
 
 def test_formats_that_surely_share_less_than_a_tenth_share_nothing_of_the_operator(tables):

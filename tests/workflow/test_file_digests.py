@@ -64,6 +64,16 @@ def test_in_the_jobs_of_a_run_files_have_the_digests_with_which_it_began(config,
     assert file_digests.digests(config, records.begun()) == first
 
 
+def test_a_killed_run_remembers_the_configuration_of_older_files(config, tmp_path):
+    files, other = file_digests.digests(config, {}), {**config, "seed": 2}
+    records.begin(config, files)
+    records.end(config, files)
+    records.begin(other, files)
+    (tmp_path / "results/mine/table.parquet").touch()
+    with pytest.raises(UserError, match=r"^results/mine has files of several configurations"):
+        records.check(other, files)
+
+
 @pytest.mark.parametrize("name", ["table.csv", "text.txt", "config.json"])
 def test_results_of_other_files_without_records_are_refused(config, tmp_path, packaged_copy, name):
     files = file_digests.digests(config, {})

@@ -118,6 +118,20 @@ def test_hostile_values_reach_the_commands_as_they_are(tmp_path):
     assert not list(tmp_path.rglob("pwned*"))
 
 
+CELL = re.compile(r"results/embedded-shared/(symbolic|code|word)/(?:(addition|multiplication)/)?")
+
+
+def test_the_job_of_a_cell_reads_its_own_cell(finished):
+    calls = [json.loads(line) for line in (finished / "calls.jsonl").read_text().splitlines()]
+    made = [(call, call[call.index("--output") + 1]) for call in calls if "--output" in call]
+    found = [(call, cell) for call, path in made if (cell := CELL.match(path)) and cell[2]]
+    assert {call[0] for call, _ in found} >= {"census", "dataset", "patching", "interventions", "heuristics"}
+    for call, cell in found:
+        for read in filter(None, map(CELL.match, call)):
+            assert read[1] == cell[1], call
+            assert read[2] in (None, cell[2]), call
+
+
 def test_mean_cache_leaves_out_the_pairs_of_every_format(finished):
     calls = [json.loads(line) for line in (finished / "calls.jsonl").read_text().splitlines()]
     output = "results/embedded-shared/code/mean_cache.safetensors"

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from form_invariance.experiment.answers import Answer
-from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.experiment.questions import QUESTIONS, Question
 from form_invariance.verdicts.summary.answer import QUESTION
 from form_invariance.verdicts.summary.lines import numbers
 
@@ -36,7 +36,7 @@ def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]
         {
             "name": question.label,
             "compared": question.compared,
-            "cells": [_cell(own[name], question.margin, span) if name in own else None for own in rows],
+            "cells": [_cell(own[name], question, span) if name in own else None for own in rows],
         }
         for name, question in QUESTIONS.items()
         if any(name in own for own in rows)
@@ -53,11 +53,11 @@ def _by_question(answer: Answer | None) -> dict[str, Row]:
     return {names[row["question"]]: row for row in table.to_dict("records")}
 
 
-def _cell(row: Row, margin: float, span: tuple[float, float]) -> dict[str, Any]:
-    """What one model's cell shows; `margin` is that of the question."""
+def _cell(row: Row, question: Question, span: tuple[float, float]) -> dict[str, Any]:
+    """What one model's cell shows."""
     value, low, high = (row[name] for name in ("difference", "low", "high"))
     cell = {"verdict": row["verdict"], "metric": row["metric"], "drawn": ""}
-    cell["numbers"] = numbers(row, margin).replace("-", "−")
+    cell["numbers"] = numbers(row, question.margin_of(row["metric"])).replace("-", "−")
     cell["operators"] = re.sub(r" -(?=[0-9])", " −", row["operator"])
     if all(map(math.isfinite, (value, low, high))):
         cell["drawn"] = Markup("".join(_interval(value, low, high, span)))
