@@ -28,11 +28,8 @@ TIMES = "benchmarks/report.tsv"
 @pytest.fixture
 def finished_files(tmp_path):
     """A folder of results with the files that the page shows as they are."""
-    files = {
-        **dict.fromkeys(FIGURES, SVG),
-        **dict.fromkeys(TABLES, "model,value\nm,1\n"),
-        TIMES: "s\tmax_rss\n1.5\t200\n",
-    }
+    files = dict.fromkeys(FIGURES, SVG) | dict.fromkeys(TABLES, "model,value\nm,1\n")
+    files[TIMES] = "s\tmax_rss\n1.5\t200\n"
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,9 +76,7 @@ def test_a_broken_file_is_named(finished_files, name):
     path = finished_files / name
     for text in ("", '"cut', "\0\xff"):
         path.write_text(text, encoding="latin-1")
-        with pytest.raises(
-            UserError, match=rf"^{path} cannot be read as [^\n]*; delete it and run snakemake again$"
-        ):
+        with pytest.raises(UserError, match=rf"^{path} cannot be read as [^\n]*; delete it and run snakemake"):
             render(finished_files)
 
 

@@ -204,7 +204,6 @@ def test_environments_pin_what_the_lock_pins():
     lines = [line.split() for line in (ROOT / "requirements.lock").read_text().splitlines()]
     lock = {line[0] for line in lines if line and "==" in line[0]}
     for path in sorted((ROOT / "envs").glob("*.yaml")):
-        (pins,) = (
-            item["pip"] for item in yaml.safe_load(path.read_text())["dependencies"] if isinstance(item, dict)
-        )
+        listed = yaml.safe_load(path.read_text())["dependencies"]
+        (pins,) = (item["pip"] for item in listed if isinstance(item, dict))
         assert {pin.lower().replace("_", "-") for pin in pins} <= lock, path
