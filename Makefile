@@ -17,9 +17,9 @@ demo: venv
 	python -m form_invariance job-server snakemake --logger lines --configfile config/demo.yaml --prioritize results/figures/embedded-shared/overlap.png
 	@echo
 	@python -m form_invariance verdicts $(foreach name,shared separate,results/embedded-$(name)/shared/verdicts.parquet)
-	@echo "embedded-shared was trained so that its formats can share neurons, embedded-separate so that they cannot."
-	@echo "Report: $(CURDIR)/results/report.html. Neurons: $(CURDIR)/results/browser. Figures: $(CURDIR)/results/figures (start with summary.png)."
-	@echo "What else is in results, and how to read it: results/README.md."
+	@echo "embedded-shared was trained so that its formats can share neurons, embedded-separate so that they"
+	@echo "cannot. In $(CURDIR)/results: report.html, browser (neurons), figures (start with"
+	@echo "summary.png), and README.md, which says what else is there."
 
 # The same experiment on pretrained models: demo-arithmetic on Qwen2.5-Coder-0.5B-Instruct, which adds and subtracts
 # two-digit numbers; demo-real on SmolLM2-135M-Instruct, with tables of words in place of arithmetic.
@@ -33,7 +33,7 @@ demo-arithmetic demo-real:
 	python -m form_invariance job-server snakemake --logger lines --configfile config/$(NAME).yaml
 	@echo
 	@python -m form_invariance verdicts results/$(NAME)/$(MODEL)/shared/verdicts.parquet
-	@echo "Report: $(CURDIR)/results/$(NAME)/report.html. Figures: $(CURDIR)/results/$(NAME)/figures (start with summary.png)."
+	@echo "In $(CURDIR)/results/$(NAME): report.html, figures (start with summary.png)."
 
 # One process a core, each on one thread; a file's tests share their fixtures, so they stay together. The linters run
 # at the same time, and their errors are printed at the end. (make -n runs every line that contains $(MAKE).)
