@@ -213,7 +213,8 @@ def test_what_the_model_cannot_do_and_a_circuit_without_neurons_are_undefined_an
     assert rows["cells"].eq(0).all()
     tables = {"specificity": table, "specificity_contrasts": contrasts}
     text = answer(tables, K)[1].sentence
-    assert text == "Undefined at k = 8: no neuron is shared, or no task that copies has 20 right answers."
+    assert text == "Undefined at k = 8: no task that copies has 20 right answers."
+    assert answer(tables, 2 * K)[1].sentence == "Undefined at k = 16: no neuron is shared."
     assert answer(tables, 2 * K)[-1].sentence == "Undefined: no neuron is shared at k = 16."
 
 

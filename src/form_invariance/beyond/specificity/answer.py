@@ -117,7 +117,8 @@ def _computed(contrasts: pd.DataFrame, k: int) -> Answer:
     rows = overall(contrasts)
     (row,) = rows[rows["contrast"] == SPARED].to_dict("records")
     if not row["cells"]:
-        why = f"no neuron is shared, or no task that copies has {FEWEST} right answers"
+        measured = shown.loc[shown["task"] == "own", "cells"].sum()
+        why = f"no task that copies has {FEWEST} right answers" if measured else "no neuron is shared"
         return Answer(label, f"Undefined at k = {k}: {why}.", shown, ("tasks",))
     own, copied = row["second"], row["second"] - row["first"]
     spared = "there is no share, because the interval of the former is not above zero"
