@@ -134,6 +134,9 @@ def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(me
     value, low, high = (f"{round(100 * row[name]):+d}" for name in ("difference", "low", "high"))
     words = f"Own minus other {value} points (95 % interval {low} to {high}): {row['verdict']}."
     assert words in told.sentence
+    pooled = "format == operator == 'all' and metric == 'probability' and intervention == 'knockout' and k == @K"
+    (row,) = contrasts.query(pooled).query("contrast == 'own_minus_other_circuits'").to_dict("records")
+    assert f"{row['first']:.3f} lost by the own, {row['second']:.3f} by" in told.sentence
 
 
 def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):

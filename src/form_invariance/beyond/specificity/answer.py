@@ -165,6 +165,12 @@ def _sentences(knockout: pd.DataFrame, over: _Rows, k: int) -> list[str]:
         )
     if beyond["cells"]:
         parts.append(f"Own minus other, of what the circuit does beyond its control: {_points(beyond)}.")
+    deciding = over.get((PRIMARY, OTHER_CIRCUITS, OWN))
+    if deciding is not None and deciding["cells"]:
+        parts.append(
+            f"The question's verdict is by the {PRIMARY} of the answer: {deciding['first']:.3f} lost by the own, "
+            f"{deciding['second']:.3f} by the strongest other operator's."
+        )
     return parts
 
 
