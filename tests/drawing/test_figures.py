@@ -150,9 +150,8 @@ def test_a_line_has_the_colour_of_its_name():
     rows = [(name, k, k + place, np.nan, np.nan) for place, name in enumerate(looks) for k in (1, 2)]
     axes = Figure().subplots()
     lines.line_plot(axes, pd.DataFrame(rows, columns=["line", "k", "value", "low", "high"]), "k", looks)
-    assert {one.get_label(): one.get_color() for one in axes.lines} == {
-        n: look.colour for n, look in looks.items()
-    }
+    colours = {name: look.colour for name, look in looks.items()}
+    assert {one.get_label(): one.get_color() for one in axes.lines} == colours
 
 
 def test_the_strongest_control_is_drawn_by_its_mean_over_draws():

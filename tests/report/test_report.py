@@ -76,7 +76,8 @@ def test_a_broken_file_is_named(finished_files, name):
     path = finished_files / name
     for text in ("", '"cut', "\0\xff"):
         path.write_text(text, encoding="latin-1")
-        with pytest.raises(UserError, match=rf"^{path} cannot be read as [^\n]*; delete it and run snakemake"):
+        said = rf"^{path} cannot be read as [^\n]*; delete it and run snakemake again$"
+        with pytest.raises(UserError, match=said):
             render(finished_files)
 
 
