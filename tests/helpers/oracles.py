@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from form_invariance.beyond.engine_check.transformer_lens_bridge import boot
-from form_invariance.beyond.engine_check.transformer_lens_bridge import neurons_at as post_name
+from form_invariance.beyond.engine_check.transformer_lens_bridge import boot, neurons_at
 
 
 def bridge(folder) -> Any:
@@ -26,7 +25,7 @@ def last_logits(model: Any, tokens: Tensor, hooks: list[tuple[str, Callable]] = 
 @torch.no_grad()
 def all_neurons(model: Any, tokens: Tensor, layers: range) -> Tensor:
     """hook_post of every position, (layers, B, T, m)."""
-    names = [post_name(layer) for layer in layers]
+    names = [neurons_at(layer) for layer in layers]
     _, found = model.run_with_cache(tokens, names_filter=names)
     return torch.stack([found[name] for name in names])
 
@@ -51,7 +50,7 @@ def patched_effects(
             activation[:, -1, neuron] = given[:, neuron]
             return activation
 
-        return last_logits(model, tokens, [(post_name(layer), hook)])
+        return last_logits(model, tokens, [(neurons_at(layer), hook)])
 
     columns = []
     for z in map(patched, neurons):
@@ -94,7 +93,7 @@ def normalized_logit(z: Tensor, answers: Tensor, center: bool) -> np.ndarray:
 def ablated(model: Any, tokens: Tensor, first: int, mask: Tensor, means: Tensor, positions: slice) -> Tensor:
     """Logits at the last token, (B, V), with neurons of the late layers at means: mask (L, m), means (L, T, m)."""
     hooks = [
-        (post_name(first + late), replace_neurons(own, means[late], positions)) for late, own in enumerate(mask)
+        (neurons_at(first + late), replace_neurons(own, means[late], positions)) for late, own in enumerate(mask)
     ]
     return last_logits(model, tokens, hooks)
 

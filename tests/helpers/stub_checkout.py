@@ -1,5 +1,6 @@
 """Checkouts in which the commands only write their outputs, to test the graph without the science."""
 
+import json
 import os
 import re
 import shutil
@@ -44,6 +45,11 @@ def snakemake(
     # A run ends when its last timer does (workflow/profiles/default): after a second, not five.
     words = (*words, "--max-jobs-per-timespan=500/1s")
     return snakemake_forks.run(words, folder or checkout, environment(checkout, home))
+
+
+def noted_calls(checkout: Path) -> list[list[str]]:
+    """The command lines that a checkout's stubs were called with."""
+    return [json.loads(line) for line in (checkout / "calls.jsonl").read_text().splitlines()]
 
 
 def listed_jobs(out: str) -> list[tuple[str, dict[str, str], dict[str, str]]]:

@@ -1,6 +1,5 @@
 """The workflow on a real SLURM: the tables of a local run, one GPU a job, and what becomes of jobs that die."""
 
-import json
 import os
 import re
 import shutil
@@ -15,7 +14,7 @@ import cluster
 import pandas as pd
 import pytest
 import yaml
-from stub_checkout import ROOT, environment, make_checkout, pending, snakemake
+from stub_checkout import ROOT, environment, make_checkout, noted_calls, pending, snakemake
 
 from form_invariance.workflow import job_server
 
@@ -204,7 +203,7 @@ def test_a_killed_snakemake_is_resumed(tmp_path, home):
     run.wait()
     log = (checkout / "run.log").read_text()
     finished = set(re.findall(r"Finished jobid: (\d+)", log))
-    before = [json.loads(line) for line in (checkout / "calls.jsonl").read_text().splitlines()]
+    before = noted_calls(checkout)
     assert finished
     resumed = subprocess.run(
         ["make", "resume", f"ARGS={' '.join([*RANKINGS, *QUICK])}"],
@@ -215,7 +214,7 @@ def test_a_killed_snakemake_is_resumed(tmp_path, home):
         timeout=600,
     )
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
-    after = [json.loads(line) for line in (checkout / "calls.jsonl").read_text().splitlines()][len(before) :]
+    after = noted_calls(checkout)[len(before) :]
     assert after
     repeated = [call for call in after if call in before]
     # Those that ran, or had just ended, when Snakemake was killed.

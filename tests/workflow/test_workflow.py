@@ -1,7 +1,6 @@
 """The graph: what a dry run lists, what re-runs after which change, and what a user sees after a mistake."""
 
 import ast
-import json
 import re
 import shutil
 from itertools import product
@@ -9,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from stub_checkout import ROOT, listed_jobs, make_checkout, pending, snakemake
+from stub_checkout import ROOT, listed_jobs, make_checkout, noted_calls, pending, snakemake
 
 from form_invariance.cli import command_line
 from form_invariance.experiment.options import recorded
@@ -75,16 +74,14 @@ def test_the_papers_models_are_planned_without_weights(clean):
 
 def parsed(checkout):
     """Each call as its command and the arguments that the command reads."""
-    for line in (checkout / "calls.jsonl").read_text().splitlines():
-        command, *words = json.loads(line)
+    for command, *words in noted_calls(checkout):
         app = command_line([command])
         _, bound, _ = app.parse_args([command, *words], exit_on_error=False, print_error=False)
         yield command, SimpleNamespace(**recorded(bound.arguments))
 
 
 def test_every_command_that_the_rules_call_takes_their_options(finished):
-    calls = (finished / "calls.jsonl").read_text().splitlines()
-    assert len(list(parsed(finished))) == len(calls) > 90
+    assert len(list(parsed(finished))) == len(noted_calls(finished)) > 90
 
 
 EVIL = {
@@ -122,8 +119,7 @@ CELL = re.compile(r"results/embedded-shared/(symbolic|code|word)/(?:(addition|mu
 
 
 def test_the_job_of_a_cell_reads_its_own_cell(finished):
-    calls = [json.loads(line) for line in (finished / "calls.jsonl").read_text().splitlines()]
-    made = [(call, call[call.index("--output") + 1]) for call in calls if "--output" in call]
+    made = [(call, call[call.index("--output") + 1]) for call in noted_calls(finished) if "--output" in call]
     found = [(call, cell) for call, path in made if (cell := CELL.match(path)) and cell[2]]
     assert {call[0] for call, _ in found} >= {"census", "dataset", "patching", "interventions", "heuristics"}
     for call, cell in found:
@@ -133,9 +129,8 @@ def test_the_job_of_a_cell_reads_its_own_cell(finished):
 
 
 def test_mean_cache_leaves_out_the_pairs_of_every_format(finished):
-    calls = [json.loads(line) for line in (finished / "calls.jsonl").read_text().splitlines()]
     output = "results/embedded-shared/code/mean_cache.safetensors"
-    (call,) = (call for call in calls if call[0] == "mean-cache" and output in call)
+    (call,) = (call for call in noted_calls(finished) if call[0] == "mean-cache" and output in call)
     excluded = call[call.index("--exclude") + 1 : call.index("--seed")]
     assert excluded == [
         f"results/embedded-shared/{name}/{operator}/dataset.parquet"

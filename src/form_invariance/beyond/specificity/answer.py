@@ -117,7 +117,7 @@ def _computed(contrasts: pd.DataFrame, k: int) -> Answer:
     rows = overall(contrasts)
     (row,) = rows[rows["contrast"] == SPARED].to_dict("records")
     if not row["cells"]:
-        measured = shown.loc[shown["task"] == "own", "cells"].sum()
+        measured = shown.loc[shown["task"] == OWN, "cells"].sum()
         why = f"no task that copies has {FEWEST} right answers" if measured else "no neuron is shared"
         return Answer(label, f"Undefined at k = {k}: {why}.", shown, ("tasks",))
     own, copied = row["second"], row["second"] - row["first"]
