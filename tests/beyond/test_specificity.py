@@ -22,7 +22,7 @@ from form_invariance.beyond.specificity.answer import answer
 from form_invariance.beyond.specificity.compute import damages, matrix
 from form_invariance.beyond.specificity.contrasts import contrasts_table
 from form_invariance.beyond.specificity.damages import INTERVENTIONS, Damages, damage_by_prompt
-from form_invariance.beyond.specificity.figure import exchange_matrix
+from form_invariance.beyond.specificity.figure import exchange_matrix, unmodified_probability
 from form_invariance.beyond.specificity.neuron_sets import best_sets, circuit_sets
 from form_invariance.beyond.specificity.plain_text import PLAIN_TEXT
 from form_invariance.beyond.specificity.table import CONTROLS, METRICS, SPECIFICITY, SPECIFICITY_CONTRASTS
@@ -142,6 +142,9 @@ def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(me
 def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
     _, table, contrasts = measured
     knockout = table[(table["k"] == K) & (table["intervention"] == "knockout")]
+    both = knockout.query("task == operator").eval("whole = probability + probability_damage")
+    assert both.groupby("operator")["whole"].std().max() < 1e-9, "what was there does not depend on what is knocked out"
+    assert unmodified_probability(table, K) == pytest.approx(both.groupby("operator")["whole"].mean().mean())
     matrix = exchange_matrix(knockout, "addition", "probability_damage")
     assert matrix.loc["best in symbolic", "symbolic"] == matrix.loc["shared by all", "symbolic"] > 0.02
     exchanged = contrasts.query("k == @K and operator == 'addition' and format == 'symbolic'")

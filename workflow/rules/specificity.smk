@@ -4,7 +4,8 @@ SPECIFICITY = "<results>/{model}/shared/specificity.parquet"
 SPECIFICITY_CONTRASTS = "<results>/{model}/shared/specificity_contrasts.parquet"
 SPECIFICITY_PROMPTS = "<results>/{model}/shared/specificity_prompts.parquet"
 FIGURES["exchange"] = Figure("specificity", [SPECIFICITY])
-FIGURES["tasks"] = FIGURES["losses"] = Figure("specificity", [SPECIFICITY_CONTRASTS])
+FIGURES["tasks"] = Figure("specificity", [SPECIFICITY_CONTRASTS])
+FIGURES["losses"] = Figure("specificity", [SPECIFICITY, SPECIFICITY_CONTRASTS])
 ANSWERS["specificity"] = [SPECIFICITY, SPECIFICITY_CONTRASTS]
 TARGETS += expand([SPECIFICITY, SPECIFICITY_CONTRASTS, SPECIFICITY_PROMPTS], model=MODELS)
 TEXT = [config["specificity_text"]] if config.get("specificity_text") else []

@@ -80,4 +80,4 @@ def in_how_many(holds: pd.Series) -> str:
 
 def percent(value: float, decimals: int = 0) -> str:
     """A share in percent, never minus zero; `undefined` if there was nothing to take it of."""
-    return UNDEFINED if math.isnan(value) else f"{round(value, 2 + decimals) + 0.0:.{decimals}%}"
+    return UNDEFINED if math.isnan(value) else f"{value:z.{decimals}%}"

@@ -46,5 +46,5 @@ def number(value: float | None) -> str:
     """A number with two decimals, or two digits where it is small; in words where it is none."""
     if value is None or math.isnan(value):
         return UNDEFINED
-    text = f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.2g}"
+    text = f"{value:z.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.2g}"
     return text.replace("-", "−")

@@ -29,7 +29,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         ]
     row = whole[whole["metric"] == "accuracy"].iloc[0]
     matching, other, difference, low, high = (
-        f"{100 * row[name]:.1f} %" for name in ("first", "second", "difference", "low", "high")
+        f"{100 * row[name]:z.1f} %" for name in ("first", "second", "difference", "low", "high")
     )
     sentence = (
         f"{row['labelled']} labelled neurons in {row['cells']} cells (k = {row['k']}). If neurons are ablated "
@@ -45,6 +45,6 @@ def _not_shared(every: pd.DataFrame) -> str:
     """The same difference of the neurons that are not shared, as a part of a sentence."""
     rows = every[(every["metric"] == "accuracy") & (every["neurons"] != SHARED)]
     said = [
-        f"{100 * row['difference']:.1f} % ({row['neurons'].replace('_', ' by ')})" for _, row in rows.iterrows()
+        f"{100 * row['difference']:z.1f} % ({row['neurons'].replace('_', ' by ')})" for _, row in rows.iterrows()
     ]
     return f"; of neurons that are not shared {' and '.join(said)}" if said else ""

@@ -48,7 +48,7 @@ def _points(row: Mapping[str, Any]) -> str:
 def _ratio(row: Mapping[Any, Any], names: str = "own / other") -> str:
     if np.isnan(row["ratio"]):
         return "no ratio, because the interval of the latter is not above zero"
-    return f"{names} {row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f})"
+    return f"{names} {row['ratio']:z.2f} ({row['ratio_low']:z.2f} to {row['ratio_high']:z.2f})"
 
 
 _OF_BEST = (EXCHANGED, HALF, ANY_OPERATOR, *PARTS.values())
@@ -75,10 +75,10 @@ def _exchanged(table: pd.DataFrame, contrasts: pd.DataFrame, k: int) -> Answer:
             half = by.get((intervention, HALF))
             noise = ""
             if half and not np.isnan(half["ratio"]):
-                noise = f"; by half of the train prompts the own best reach {half['ratio']:.2f}"
+                noise = f"; by half of the train prompts the own best reach {half['ratio']:z.2f}"
             sentences.append(
-                f"{opening} the right answer {row['first']:.3f} more probability than a control does, the own "
-                f"best {row['second']:.3f}; {_ratio(row, 'other / own')}{noise}."
+                f"{opening} the right answer {row['first']:z.3f} more probability than a control does, the own "
+                f"best {row['second']:z.3f}; {_ratio(row, 'other / own')}{noise}."
             )
     label, shown = QUESTIONS["exchange"].label, contrasts[contrasts["task"] == OWN]
     shown = shown[shown["contrast"].isin(_OF_BEST)].drop(columns=["k", "task", "metric"])
@@ -88,8 +88,8 @@ def _exchanged(table: pd.DataFrame, contrasts: pd.DataFrame, k: int) -> Answer:
         )
     if (row := by.get((KNOCKOUT, ANY_OPERATOR))) is not None:
         sentences.append(
-            f"Knocked out, other operators' best in these formats cost {row['second']:.3f}; the operator's own "
-            f"minus theirs: {row['difference']:.3f} [{row['low']:.3f}, {row['high']:.3f}] ({row['verdict']})."
+            f"Knocked out, other operators' best in these formats cost {row['second']:z.3f}; the operator's own "
+            f"minus theirs: {row['difference']:z.3f} [{row['low']:z.3f}, {row['high']:z.3f}] ({row['verdict']})."
         )
     opening = f"The best {k} of every late layer in two formats have {_in_common(table)} in common."
     return Answer(label, " ".join([opening, *sentences]), shown, ("losses", "exchange"))
@@ -127,8 +127,8 @@ def _computed(contrasts: pd.DataFrame, k: int) -> Answer:
         spared = f"copying is spared {percent(row['ratio'])} of the loss (95 % interval {low} to {high})"
     return Answer(
         label,
-        f"Knocked out, the shared neurons (k = {k}) cost the operator's own answers {own:.3f} more probability "
-        f"than a control does, and answers that copy a number of the prompt {copied:.3f}: {spared}.",
+        f"Knocked out, the shared neurons (k = {k}) cost the operator's own answers {own:z.3f} more probability "
+        f"than a control does, and answers that copy a number of the prompt {copied:z.3f}: {spared}.",
         shown,
         ("tasks",),
     )
@@ -168,8 +168,8 @@ def _sentences(knockout: pd.DataFrame, over: _Rows, k: int) -> list[str]:
     deciding = over.get((PRIMARY, OTHER_CIRCUITS, OWN))
     if deciding is not None and deciding["cells"]:
         parts.append(
-            f"The question's verdict is by the {PRIMARY} of the answer: {deciding['first']:.3f} lost by the own, "
-            f"{deciding['second']:.3f} by the strongest other operator's."
+            f"The question's verdict is by the {PRIMARY} of the answer: {deciding['first']:z.3f} lost by the own, "
+            f"{deciding['second']:z.3f} by the strongest other operator's."
         )
     return parts
 

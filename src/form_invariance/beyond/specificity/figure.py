@@ -27,7 +27,8 @@ from form_invariance.experiment.verdicts import PRIMARY
 
 INPUTS = {
     "exchange": {"specificity": SPECIFICITY},
-    **{name: {"specificity_contrasts": SPECIFICITY_CONTRASTS} for name in ("tasks", "losses")},
+    "tasks": {"specificity_contrasts": SPECIFICITY_CONTRASTS},
+    "losses": {"specificity": SPECIFICITY, "specificity_contrasts": SPECIFICITY_CONTRASTS},
 }
 """By figure."""
 
@@ -145,7 +146,7 @@ def tasks(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     )
     axes.plot(known["second"], known["place"], "|", color=GREY, ms=7, mew=1.5, label="strongest matched control")
     for value, place in zip(known["first"], known["place"], strict=True):
-        axes.annotate(f"{value:.2f}", (value, place), (0, 4), textcoords="offset points", ha="center", fontsize=6)
+        axes.annotate(f"{value:z.2f}", (value, place), (0, 4), textcoords="offset points", ha="center", fontsize=6)
     names = known["task"].map(lambda task: _CALLED.get(task, task.replace("_", " ")))
     axes.set_yticks(known["place"], _with_prompts(names, known))
     axes.set(xlabel="probability of the answer lost", ylim=(len(known) - 0.5, -0.7))
@@ -154,10 +155,17 @@ def tasks(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     return figure
 
 
+def unmodified_probability(table: pd.DataFrame, k: int) -> float:
+    """Mean probability of the right answer to an operator's problems in the unmodified model, over all cells."""
+    rows = table[(table["k"] == k) & (table["intervention"] == KNOCKOUT) & (table["task"] == table["operator"])]
+    own = rows[rows["neurons"] == BEST_IN + rows["format"]]
+    return float((own["probability"] + own["probability_damage"]).mean())
+
+
 def losses(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """What the knockout of a format's own best costs, of other formats' and operators' best, of matched neurons.
 
-    Below, what it costs where a number of the prompt is only copied.
+    Below, what it costs where a number of the prompt is only copied. Dashed: all that problems can lose.
     """
     rows = _lost(tables, LOSS, k).set_index("task").reindex(list(LOSSES))
     heading = f"{title}: {k} best neurons of each late layer knocked out"
@@ -169,11 +177,14 @@ def losses(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     axes.barh(places, rows["first"], height=0.6, color=colours, alpha=0.75)
     axes.hlines(places, rows["low"], rows["high"], color="black", lw=1.2)
     for place, (value, high) in enumerate(zip(rows["first"], rows["high"], strict=True)):
-        said = "undefined" if np.isnan(value) else f"{value:.2f}"
+        said = "undefined" if np.isnan(value) else f"{value:z.2f}"
         at = max(np.nan_to_num(value), np.nan_to_num(high), 0)
         axes.annotate(said, (at, place), (4, 0), textcoords="offset points", va="center", fontsize=7)
     axes.set_yticks(places, _with_prompts(pd.Series(LOSSES), rows))
-    axes.set(xlabel="probability of the right answer lost (95 % interval)", ylim=(len(rows) - 0.4, -0.6))
+    whole = unmodified_probability(tables["specificity"], k)
+    axes.vlines(whole, -0.6, list(LOSSES).index("copying") - 0.4, color="black", lw=0.8, ls="--")
+    label = f"probability of the right answer lost (95 % interval); dashed: all of it, {whole:.2f}"
+    axes.set(xlabel=label, ylim=(len(rows) - 0.4, -0.6))
     axes.axvline(0, color="black", lw=0.6)
     figure.suptitle(heading)
     return figure

@@ -68,7 +68,7 @@ def _contrast(agreement: pd.DataFrame) -> Answer:
     among = {"all": "every format", "any": "some format"}
     sentences = []
     for row in known[known["operator"] == ALL].to_dict("records"):
-        value, low, high = (f"{100 * row[name]:+.1f}" for name in ("difference", "low", "high"))
+        value, low, high = (f"{100 * row[name]:+z.1f}" for name in ("difference", "low", "high"))
         sentences.append(
             f"Of the neurons labelled in {among[row['over']]}, {percent(row['first'])} of the shared ones and "
             f"{percent(row['second'])} of those that are not shared have the same families in all formats: "
@@ -95,7 +95,7 @@ def _labels(labelled: pd.DataFrame) -> Answer:
         return Answer(question, "No neuron is shared, so there is nothing to compare.", table)
     strongest = max(means, key=lambda kind: means[kind])
     contrast = label_difference(shares[SHARED], shares[strongest])
-    value, low, high = (f"{100 * contrast[name]:+.1f}" for name in ("difference", "low", "high"))
+    value, low, high = (f"{100 * contrast[name]:+z.1f}" for name in ("difference", "low", "high"))
     baselines = ", ".join(f"{POPULATIONS[kind]} {percent(mean)}" for kind, mean in means.items())
     labelled_part = percent(float(table[POPULATIONS[SHARED]].mean()))
     sentence = (
@@ -119,8 +119,8 @@ def _correlation(table: pd.DataFrame) -> tuple[str, pd.DataFrame]:
         why = "fewer than five shared neurons vary in every format, or all neurons correlate equally"
         return f"Activations are not compared, because {why}.", columns
     known = means.mean().dropna()
-    kinds = "; ".join(f"{name} {known[kind]:.3f}" for kind, name in POPULATIONS.items() if kind in known)
-    value, low, high = (f"{compared[0][name]:+.3f}" for name in ("difference", "low", "high"))
+    kinds = "; ".join(f"{name} {known[kind]:z.3f}" for kind, name in POPULATIONS.items() if kind in known)
+    value, low, high = (f"{compared[0][name]:+z.3f}" for name in ("difference", "low", "high"))
     constant = int(neurons.isna().sum())
     sentence = (
         "Over the same problems, activations in two formats correlate (mean over pairs of formats, neurons and "

@@ -54,7 +54,7 @@ def _metric(row: Mapping[Any, Any]) -> str:
     if math.isnan(row["difference"]):
         return f"{row['metric']} undefined"
     value, control, difference, low, high = (
-        f"{round(row[name], 3) + 0.0:.3f}" for name in ("first", "second", "difference", "low", "high")
+        f"{row[name]:z.3f}" for name in ("first", "second", "difference", "low", "high")
     )
     return (
         f"{row['metric']} {value} (strongest control {control}; difference {difference}, "

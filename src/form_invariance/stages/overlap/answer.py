@@ -40,7 +40,7 @@ def _correlation(table: pd.DataFrame) -> str:
     everywhere = (table["layer"] == EVERY_LAYER) & (table["operator"] == ALL) & (table["formats"] == ALL)
     row = table[everywhere].iloc[0]
     pearson, corrected = (
-        "undefined" if pd.isna(row[name]) else f"{row[name]:.2f}" for name in ("pearson", "corrected")
+        "undefined" if pd.isna(row[name]) else f"{row[name]:z.2f}" for name in ("pearson", "corrected")
     )
-    limits = "" if pd.isna(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
+    limits = "" if pd.isna(row["low"]) else f" [{row['low']:z.2f}, {row['high']:z.2f}]"
     return f"The correlation of two formats' effects is {pearson}; corrected for reliability, {corrected}{limits}."

@@ -82,7 +82,7 @@ def differing(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
         line_plot(right, line(invariance, INVARIANCE, "value", "low", "high"), "k", look)
     left.set(xlabel="neurons per layer, k", ylabel="Jaccard of two cells", ylim=(0, None))
     left.set_title("overlap, by what differs between the cells")
-    right.set(xlabel="neurons per layer, k", ylabel="(format − both) / (nothing − both)", ylim=(-0.3, 1.3))
+    right.set(xlabel="neurons per layer, k", ylabel="(format − both)\n/ (nothing − both)", ylim=(-0.3, 1.3))
     right.set_title("operator-specific invariance")
     if withheld := ", ".join(map(str, invariance.loc[invariance["value"].isna(), "k"])):
         reason = f"not given at k = {withheld}: the ceiling is largely chance"

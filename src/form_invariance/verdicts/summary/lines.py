@@ -1,6 +1,7 @@
 """The verdicts on one model as a few lines of text."""
 
 from collections.abc import Hashable, Iterator, Mapping
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def by_operator(table: pd.DataFrame, k: int, question: str, metric: str) -> str:
     if len(rows) < 2:
         return ""
     margin = QUESTIONS[question].margin_of(metric)
-    values = (rows["difference"] + margin).map("{:.2f}".format) if margin else rows["difference"].map(signed)
+    values = (rows["difference"] + margin).map("{:z.2f}".format) if margin else rows["difference"].map(signed)
     return ", ".join(rows["operator"] + " " + values + " " + rows["verdict"])
 
 
@@ -55,9 +56,9 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
             continue
         yield f"  {question.label:<41} {said(row):<9} {compared}"
         if operators:
-            yield f"    {question.compared} ({row['metric']})"
-            if each := by_operator(table, k, row["question"], row["metric"]):
-                yield f"    {each}"
+            each = by_operator(table, k, row["question"], row["metric"])
+            for more in (f"{question.compared} ({row['metric']})", each):
+                yield from wrap(more, 100, initial_indent="    ", subsequent_indent="    ")
     if empty:
         yield f"  Not testable: {empty[0] if len(empty) == 1 else f'{len(empty)} other questions'}"
 
@@ -81,7 +82,7 @@ def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
 def signed(value: float) -> str:
     """A number with its sign and two decimals, or as many more as two digits need; never minus zero."""
     decimals = 4 if 5e-5 <= abs(value) < 0.0095 else 3 if 5e-5 <= abs(value) < 0.095 else 2
-    return f"{round(value, 4) + 0.0:+.{decimals}f}"
+    return f"{value:+z.{decimals}f}"
 
 
 def sides(row: Mapping[Hashable, Any], sign: str) -> str:
@@ -93,7 +94,7 @@ def interval(row: Mapping[Hashable, Any], margin: float) -> str:
     """The difference with its limits; with a margin the ratio with its own, and the margin."""
     values = [row[name] for name in ("difference", "low", "high")]
     if margin:
-        value, low, high = (f"{one + margin:.2f}" for one in values)
+        value, low, high = (f"{one + margin:z.2f}" for one in values)
         return f"{value} [{low}, {high}], threshold {margin}"
     value, low, high = map(signed, values)
     return f"{value} [{low}, {high}]"
