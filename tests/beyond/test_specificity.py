@@ -143,7 +143,9 @@ def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
     _, table, contrasts = measured
     knockout = table[(table["k"] == K) & (table["intervention"] == "knockout")]
     both = knockout.query("task == operator").eval("whole = probability + probability_damage")
-    assert both.groupby("operator")["whole"].std().max() < 1e-9, "what was there does not depend on what is knocked out"
+    assert both.groupby("operator")["whole"].std().max() < 1e-9, (
+        "what was there does not depend on what is knocked out"
+    )
     assert unmodified_probability(table, K) == pytest.approx(both.groupby("operator")["whole"].mean().mean())
     matrix = exchange_matrix(knockout, "addition", "probability_damage")
     assert matrix.loc["best in symbolic", "symbolic"] == matrix.loc["shared by all", "symbolic"] > 0.02
