@@ -15,8 +15,7 @@ from form_invariance.stages.census import compute as module
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.mean_cache.compute import choose_prompts
 
-LIMITS = OperandRange(operand_min=6, operand_max=30, answer_min=3, answer_max=60)
-TASK = Arithmetic("a + b", LIMITS)
+TASK = Arithmetic("a + b", OperandRange(operand_min=6, operand_max=30, answer_min=3, answer_max=60))
 TEMPLATE = "a = {a}\nb = {b}\nprint(a + b)  # "
 
 

@@ -52,7 +52,6 @@ def test_splits_are_disjoint_across_formats(expression):
         dataset = choose_dataset(census.assign(correct=right), 20, 30, 0, "x", "{a}{b}")
         for split, rows in dataset.groupby("split"):
             found[split] |= {frozenset(pair) for pair in zip(rows["a"], rows["b"], strict=True)}
-    assert not found["train"] & found["eval"]
     side = sides(census, {"train": 20, "eval": 30}, 0, "x")
     parts = {split: {pair for pair, own in zip(unordered, side, strict=True) if own == split} for split in found}
     assert all(parts[split] >= found[split] for split in found)

@@ -14,8 +14,7 @@ from form_invariance.stages.heuristics.null import make_null
 from form_invariance.stages.heuristics.pairs import grid_prompts, make_digit_grid, take
 from form_invariance.stages.heuristics.rules import make_rules
 
-LIMITS = OperandRange(10, 99, 10, 99)
-TENS, UNITS = (Arithmetic("a + b", LIMITS, digit) for digit in (0, 1))
+TENS, UNITS = (Arithmetic("a + b", OperandRange(10, 99, 10, 99), digit) for digit in (0, 1))
 
 
 def test_the_grid_is_the_operators_own():

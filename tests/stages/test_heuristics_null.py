@@ -13,7 +13,7 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics import null as nulls
-from form_invariance.stages.heuristics import published, strict
+from form_invariance.stages.heuristics import strict
 from form_invariance.stages.heuristics.counts import scorer
 from form_invariance.stages.heuristics.names import EXPRESSIONS, family, of_result
 from form_invariance.stages.heuristics.null import make_null
@@ -35,21 +35,16 @@ def null_of(expression, max_operand, maps=(nulls.SCALE_MAPS, nulls.MAPS)):
     return make_null(make_grid(expression, max_operand), maps=maps)
 
 
-def featureless(grid):
-    """Maps of few values that have no relation to the operands; the first two are constant."""
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("operator", EVERY)
+def test_maps_of_few_values_have_no_strict_label(operator):
+    """Maps that have no relation to the operands; the first two are constant."""
+    grid, rng = make_grid(EVERY[operator], 40), np.random.default_rng(0)
     total = len(grid.a)
     one = 5.0 * (np.arange(total) == total // 3)
     maps = [np.full(total, -0.7), np.where(rng.random(total) < 0.5, 0.0, -0.0), one, -one]
     maps += [rng.integers(2, size=total), rng.random(total) < 0.02, rng.integers(3, size=total) * 1e-42]
     maps += [np.maximum(rng.normal(size=total) - 1.5, 0), np.arange(total) == total - 1]
-    return np.stack(maps).astype(np.float32)
-
-
-@pytest.mark.parametrize("operator", EVERY)
-def test_maps_of_few_values_have_no_strict_label(operator):
-    grid = make_grid(EVERY[operator], 40)
-    maps = featureless(grid)
+    maps = np.stack(maps).astype(np.float32)
     written = maps.copy()
     written[0] = grid.answer % 7 == 2  # the value vector alone follows a rule
     table = strict.score(maps, written, grid, null=null_of(EVERY[operator], 40, (200, 400)))
@@ -120,28 +115,12 @@ def test_planted_neurons_get_exactly_their_family(operator):
             assert {family(one) for one in labels["heuristic"]} == {name}, (name, labels.to_string())
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-def test_two_families_are_both_labels_at_either_end(sign):
+def test_two_families_are_both_labels_at_the_lower_end():
     grid = make_grid("a + b", 40)
     written = 6.0 * ((grid.a % 5 == 2) | ((10 <= grid.b) & (grid.b < 20)))
-    maps = sign * (written + np.random.default_rng(0).normal(size=(1, len(grid.a))))
+    maps = -written - np.random.default_rng(0).normal(size=(1, len(grid.a)))
     table = strict.score(maps, 0 * maps, grid, 0.3, null=null_of("a + b", 40, (200, 400)))
     assert set(table[table["label"]]["heuristic"]) == {"op1_2mod5", "op2_range_10_20"}
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("operator", EXPRESSIONS)
-def test_noise_is_not_labelled_though_the_published_scores_label_it(operator, capsys):
-    grid = make_grid(EXPRESSIONS[operator], OPERANDS)
-    maps = np.random.default_rng(0).normal(size=(500, len(grid.a))).astype(np.float32)
-    table = strict.score(maps, maps, grid, floor=0.5, null=null_of(EXPRESSIONS[operator], OPERANDS))
-    labelled = table.query("label")["neuron"].nunique()
-    old = published.score(maps, maps, grid).query("score >= 0.6")["neuron"].nunique()
-    with capsys.disabled():
-        print(f"\n{operator}: of 500 noise neurons strict labels {labelled}, reference {old}")
-    assert labelled <= 5
-    if operator == "multiplication":
-        assert old > 250
 
 
 @pytest.mark.parametrize(

@@ -104,28 +104,16 @@ def test_circuits_by_either_draw_of_partners_equal_sets():
     assert len(table) == 4
 
 
-def constant(name, *starts):
-    """Effects of ten neurons of layer 3, and of layer 4, from these on; on every prompt the same."""
-    layers = np.full((len(starts), 1, 6, 30), 0.1)
-    for values, start in zip(layers, starts, strict=True):
-        values[..., start : start + 10] = 1 + np.arange(10)
-    return of_all(name, *layers)
-
-
 def test_formats_that_share_nothing_have_an_interval():
-    cells = {name: constant(name, 10 * place) for place, name in enumerate("scw")}
+    cells = {}
+    for place, name in enumerate("scw"):
+        effects = np.full((1, 6, 30), 0.1)
+        effects[..., 10 * place :][..., :10] = 1 + np.arange(10)
+        cells[name] = of_all(name, effects)
     table = overlap_table(cells, [10], 40, 0)
     pooled = table[(table["layer"] == -1) & (table["formats"] == "s+c+w")].iloc[0]
     assert (pooled["jaccard"], pooled["low"], pooled["union"]) == (0, 0, 30)
     assert pooled["high"] == pytest.approx(-np.log(0.025) / 30)
-
-
-def test_reliability_is_of_the_neurons_of_all_layers():
-    """All ten are shared in one layer, and none of twenty in the other."""
-    cells = {name: constant(name, 5, 10 * place) for place, name in enumerate("sc")}
-    table = reliability_table(cells, [10], 0).set_index("kind")
-    assert table.loc["across_parts", "jaccard"] == pytest.approx(10 / 30)
-    assert table.loc["parts", "jaccard"].eq(1).all()
 
 
 @pytest.mark.parametrize("rule", ["positive", "top_k"])

@@ -8,8 +8,6 @@ from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.stages.dataset.preflight import check_left, preflight_table
 from form_invariance.stages.mean_cache.compute import choose_prompts
 
-CHOICE = Choice(train=20, evaluation=30, draws=1, seed=0)
-
 
 def cell(wrong, high=20):
     return census_of("a + b", high, wrong).assign(uniform=True), "{a}+{b}="
@@ -17,7 +15,7 @@ def cell(wrong, high=20):
 
 def test_a_cell_is_enough_where_its_dataset_can_be_made():
     censuses = {("symbolic", "sum"): cell(0.1), ("word", "sum"): cell(0.9), ("word", "few"): cell(1.0)}
-    table = preflight_table(censuses, CHOICE).set_index(["format", "operator"])
+    table = preflight_table(censuses, Choice(20, 30, draws=1, seed=0)).set_index(["format", "operator"])
     assert table["enough"].tolist() == [True, False, False]
     for key, (census, _) in censuses.items():
         assert table.loc[key, ["right", "asked"]].tolist() == [census["correct"].sum(), len(census)]

@@ -83,6 +83,8 @@ def test_baselines_and_denominators(tokenizer):
         assert row["reachable"] == pytest.approx(held["answer_token"].isin(set(train["answer_token"])).mean())
         assert row["majority"] == pytest.approx((held["answer_token"] == most).mean())
         assert row["low"] <= row["accuracy"] <= row["high"]
+    with pytest.raises(UserError, match="no prompt of any operator is left to t"):
+        probe.run(planted(tokenizer, 1), tokenizer, probe.choose_prompts(given, 1, 0), 0)
 
 
 def test_the_split_is_by_unordered_pair_over_everything():

@@ -88,7 +88,10 @@ def test_conditions_choose_the_right_pairs():
     assert all(b > 8 for _, b in operands(own.donors))
     assert (nobody.format, nobody.averaged, nobody.neurons) == ("T", True, CIRCUIT)
     assert nobody.donor_tokens.tolist() == [-1] * len(prompts)
-    (exchanged,) = (c for c in both.conditions if c.name == "interchange")
+    harm, harm_random, exchanged = both.conditions
+    assert [c.name for c in both.conditions] == ["harm_matched", "harm_random", "interchange"]
+    assert (harm.neurons, harm_random.neurons) == (CIRCUIT, "random")
+    assert harm.donors == harm_random.donors == [prompt.replace("T", "D") for prompt in both.pairs["prompt"]]
     assert exchanged.format == "D"
     assert all(a != 7 and b > 8 for a, b in operands(exchanged.donors))
     assert (exchanged.donor_tokens != 100 * both.pairs["answer"].to_numpy()[exchanged.targets]).all()
@@ -277,9 +280,8 @@ def test_a_group_in_batches_and_a_condition_without_pairs(run, monkeypatch):
     means = {"symbolic": torch.randn(2, run.width, generator=torch.Generator().manual_seed(1))}
     whole = run_group(run, group, donors, means, sets, True)
     assert set(whole) == {"every", "some", RESIDUAL, NO_DONOR}
-    every, some = (whole[name].after.normalized_logit for name in ("every", "some"))
-    np.testing.assert_allclose(some, every[:, [0, 1, 4]], atol=1e-5)
-    monkeypatch.setattr("form_invariance.stages.transfer.compute.rows_at_once", lambda model: 4)
+    for module, rows in (("stages.transfer.compute", 4), ("experiment.intervene", 2)):
+        monkeypatch.setattr(f"form_invariance.{module}.rows_at_once", lambda model, rows=rows: rows)
     pieces = run_group(run, group, donors, means, sets, True)
     for name, one in pieces.items():
         expected = whole[name].after.normalized_logit

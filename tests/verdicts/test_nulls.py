@@ -10,10 +10,7 @@ import pandas as pd
 import pytest
 
 from conftest import ROOT
-from form_invariance.beyond.specificity.damages import KNOCKOUT
 from form_invariance.beyond.specificity.table import CONTROL_OF, CONTROLS, OWN_BEST
-from form_invariance.beyond.specificity.verdicts import specific
-from form_invariance.experiment.contrasts import overall
 
 SETS = [("circuit", -1), ("best_in_s", -1), ("best_in_c", -1)]
 SETS += [(kind + of, draw) for kind in CONTROLS for of in ("", CONTROL_OF + OWN_BEST) for draw in range(3)]
@@ -49,20 +46,6 @@ def test_unchanged_tables_have_the_answers_that_they_were_made_with(monkeypatch)
     said = {(one["question"], one["verdict"]) for one in trials}
     # No task copies.
     assert said == {("exchange", "yes"), ("specific", "yes"), ("computed", "undefined")}
-
-
-def test_circuits_of_the_wrong_operators_are_not_specific():
-    operators = ["+", "-", "*"]
-    lost = nulls.lost_by_cell(lost_answers(np.random.default_rng(5), operators), KNOCKOUT, "probability")
-    for order in (operators, ["-", "*", "+"]):
-        renamed = dict(zip(operators, order, strict=True))
-        changed = {
-            cell: rows.rename(index=renamed, level="operator").sort_index(level="operator", sort_remaining=False)
-            for cell, rows in lost.items()
-        }
-        table = specific(nulls.contrasts_of(changed, KNOCKOUT, "probability", operators, 200, 0))
-        verdicts = set(overall(table)["verdict"])
-        assert verdicts == {"yes"} if order == operators else "yes" not in verdicts
 
 
 @pytest.mark.nightly
