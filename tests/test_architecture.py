@@ -27,14 +27,6 @@ def imported(module):
     return {name for name in imports_of(module) if file_of(name).name != "__init__.py"}
 
 
-def stages_in_order():
-    text = (ROOT / "workflow/Snakefile").read_text()
-    included = re.findall(r'^include: "rules/(\w+)\.smk"$', text, re.MULTILINE)
-    # One rule runs attribution and patching.
-    included.insert(included.index("patching"), "attribution")
-    return [name for name in included if name in stage_folders()]
-
-
 def test_imports_point_down():
     for module in modules():
         own = module.partition(".")[2].partition(".")[0]
@@ -49,7 +41,11 @@ def stage_of(module):
 
 
 def test_a_stage_imports_earlier_stages_alone():
-    order = stages_in_order()
+    text = (ROOT / "workflow/Snakefile").read_text()
+    included = re.findall(r'^include: "rules/(\w+)\.smk"$', text, re.MULTILINE)
+    # One rule runs attribution and patching.
+    included.insert(included.index("patching"), "attribution")
+    order = [name for name in included if name in stage_folders()]
     for module in modules():
         for name in imported(module) if stage_of(module) else ():
             if other := stage_of(name):

@@ -84,14 +84,6 @@ def test_the_circuit_is_sufficient_and_necessary_and_random_neurons_are_not(both
             assert means[neurons, how].abs().max() <= 0.05
 
 
-def test_the_answer_can_be_read_at_the_last_token_alone(finished):
-    for name in TEMPLATES:
-        probe = pd.read_parquet(finished.folder / name / "probe.parquet").query("operator == 'all'")
-        last, first = (probe[probe["position"] == position] for position in (0, probe["position"].max()))
-        assert last["accuracy"].max() > 0.5
-        assert (first["accuracy"] <= first["majority"] + 0.05).all()
-
-
 def test_a_donor_repairs_all_that_the_model_misreads(both):
     shared, run = both
     paths = sorted((run.folder / "transfer" / OPERATOR).iterdir())
@@ -252,10 +244,3 @@ def test_files_that_do_not_belong_together_are_refused(finished, tmp_path, capsy
     assert said.startswith("error: ")
     assert sentence in said
     assert not (tmp_path / "out").exists()
-
-
-def test_a_probe_without_prompts_to_test_is_refused(finished, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(finished.place)
-    words = ["1" if word == "600" else word for word in finished.commands("probe")[0]]
-    assert main([*words[:-1], str(tmp_path / "out")]) == 2
-    assert "is left to t" in capsys.readouterr().err

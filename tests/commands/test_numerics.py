@@ -13,7 +13,7 @@ from form_invariance.experiment.indirect_effect import indirect_effect
 from form_invariance.model.replay import last_token_neurons
 from form_invariance.stages.attribution import compute as attribution
 from form_invariance.stages.heuristics.activations import operand_maps
-from form_invariance.stages.interventions.compute import faithfulness, summarize
+from form_invariance.stages.interventions.compute import summarize
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.patching.ranking import rank_cell
 from form_invariance.statistics import normal_interval, trimmed_mean
@@ -21,19 +21,13 @@ from form_invariance.statistics import normal_interval, trimmed_mean
 PROMPTS = ["6+7=", "12+8=", "9+9="]
 
 
-def broken(model, value):
-    """The model with one weight of its last layer's MLP replaced."""
-    copied = copy.copy(model)
-    copied.layers = [copy.copy(layer) for layer in model.layers]
-    copied.layers[-1].down = model.layers[-1].down.clone()
-    copied.layers[-1].down[0, 0] = value
-    return copied
-
-
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_what_is_no_number_ends_the_stage(tiny, value):
     model, tokenizer = tiny
-    bad = broken(model, value)
+    bad = copy.copy(model)
+    bad.layers = [copy.copy(layer) for layer in model.layers]
+    bad.layers[-1].down = model.layers[-1].down.clone()
+    bad.layers[-1].down[0, 0] = value
     tokens = torch.from_numpy(tokenizer.encode_batch(PROMPTS))
     answers = torch.from_numpy(tokenizer.number_tokens([13, 20, 18]))
     means = mean_cache.compute(model, tokenizer, [PROMPTS])
@@ -83,12 +77,8 @@ def test_effects_of_changes_without_bounds():
     assert torch.isfinite(effects).all()
 
 
-def test_faithfulness_without_a_gap_is_undefined_and_that_of_one_prompt_has_no_width():
-    good, bad = np.array([1.0, 0.5, 0.5]), np.array([0.0, 0.5, 0.4999])
-    ratios = faithfulness(np.array([[0.5, 0.7, 0.2]]), good, bad)
-    assert ratios[0, 0] == 0.5
-    assert np.isnan(ratios[0, 1:]).all()
-    one = summarize(np.array([[0.25]]), good[:1], bad[:1], 50, 0)
+def test_faithfulness_of_one_prompt_has_no_width():
+    one = summarize(np.array([[0.25]]), np.array([1.0]), np.array([0.0]), 50, 0)
     assert [float(values[0]) for values in one.values()] == [0.25] * 6
 
 

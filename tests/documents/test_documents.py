@@ -58,10 +58,6 @@ def paths(text):
     return sorted(word for word in words if word.startswith(("src/", "tests/", "config/", "workflow/", "docs/")))
 
 
-def slug(heading):
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
 @pytest.mark.parametrize("name", TEXTS)
 def test_paths_and_links_lead_somewhere(name):
     for path in paths(TEXTS[name]):
@@ -73,8 +69,8 @@ def test_paths_and_links_lead_somewhere(name):
         found = (ROOT / name).parent / path if path else ROOT / name
         assert found.exists(), target
         if anchor:
-            headings = re.findall(r"^#+ (.*)$", found.read_text(), re.MULTILINE)
-            assert anchor in map(slug, headings), target
+            headings = re.findall(r"^#+ (.*)$", found.read_text().lower(), re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w\- ]", "", one).replace(" ", "-") for one in headings], target
 
 
 @pytest.mark.parametrize("command", commands())
@@ -83,7 +79,8 @@ def test_commands(finished, tmp_path, command):
     if name == "snakemake":
         try_snakemake(finished, tmp_path, words)
     elif words[:2] == ["-m", "form_invariance"]:
-        parse(words[2:])
+        # An unknown or missing option is an error.
+        command_line(words[2:]).parse_args(words[2:], exit_on_error=False, print_error=False)
     elif words[:1] == ["-m"]:
         assert (ROOT / "tools" / words[1] / "__main__.py").exists()
     elif name == "pytest" or (words[:1] and words[0].endswith(".py")):
@@ -111,11 +108,6 @@ def try_snakemake(checkout, home, words):
     status, out = snakemake(checkout, *target, *words, *dry, home=home)
     (checkout / "my.yaml").unlink()
     assert status == 0, out
-
-
-def parse(words):
-    """Let a command's parser read its words: an unknown or missing option is an error."""
-    command_line(words).parse_args(words, exit_on_error=False, print_error=False)
 
 
 def test_pickled_weights_are_converted(tiny_folder, tmp_path, monkeypatch):

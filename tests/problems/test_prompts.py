@@ -4,8 +4,6 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PAD, PromptTokenizer, check_template
 from form_invariance.problems.templates import render
 
-LIMITS = OperandRange()
-
 
 @pytest.fixture(scope="module")
 def tokenizer(raw_tokenizer):
@@ -18,7 +16,7 @@ def test_all_templates_hold_the_rules_and_have_the_methods_lengths(tokenizer, te
         for operator, (canonical, *variants) in by_operator.items():
             assert len(tokenizer.encode(render(canonical, 226, 68))) == lengths[name]
             for template in (canonical, *variants):
-                check_template(tokenizer, template, f"{name} {operator}", LIMITS)
+                check_template(tokenizer, template, f"{name} {operator}", OperandRange())
 
 
 def test_shorter_prompts_are_padded_on_the_left_and_bos_comes_once(tokenizer):
