@@ -6,6 +6,7 @@ import torch
 from gguf_files import BOS, fields_of, make_tokenizer, random_model, tensors_of, write_gguf
 from hugging_face import TOKENS, logits_of
 from safetensors.torch import load_file
+from transformers import PreTrainedTokenizerBase
 
 from conftest import ROOT
 from form_invariance import library
@@ -102,6 +103,17 @@ def test_a_file_that_would_give_another_model_is_refused(original, tmp_path, cha
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert [one.name for one in tmp_path.iterdir()] == ["m.gguf"]
+
+
+def test_a_full_disk_leaves_no_folder_without_a_tokenizer(original, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(PreTrainedTokenizerBase, "save_pretrained", full)
+    _, fields, tensors = made(original["smollm"])
+    with pytest.raises(UserError, match="out cannot be written: disk full"):
+        write_folder(write_gguf(tmp_path / "m.gguf", "llama", fields, tensors), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_file_as_source(original, tmp_path):
