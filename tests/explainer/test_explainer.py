@@ -3,6 +3,7 @@
 import html as markup
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from planted_models import LATE, PLANTED, TEMPLATES, planted_neurons
@@ -11,6 +12,8 @@ from safetensors.numpy import load_file
 
 from form_invariance.explainer import steps
 from form_invariance.explainer.example import choose_example, choose_neuron
+from form_invariance.explainer.pictures import maps_picture
+from form_invariance.stages.heuristics.map_files import ActivationMaps
 
 pytestmark = pytest.mark.slow
 
@@ -118,6 +121,15 @@ def test_keep_only_and_knockout_are_shown_next_to_the_unmodified_model(run):
             shown, own = table.loc[(how, "random others", name)], rows.loc[(how, "random", name)]
             assert sorted(shown["value"]) == sorted(own["probability"])
             assert shown["low"].isna().all()
+
+
+def test_a_map_has_the_first_operand_across():
+    a, b = np.divmod(np.arange(15), 5)
+    values = np.random.default_rng(0).normal(size=(2, 15))
+    maps = ActivationMaps(a, b, a - b, pd.DataFrame({"layer": [2, 2], "neuron": [4, 7]}), values, values)
+    (axes, *_) = maps_picture({"words": maps}, (2, 7)).axes
+    assert (axes.images[0].get_array()[b, a] == values[1]).all()
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("a", "b")
 
 
 def test_without_shared_neurons_it_says_so(pages):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pandas as pd
 
 from form_invariance.experiment.answers import Answer, percent
-from form_invariance.experiment.contrasts import overall
+from form_invariance.experiment.contrasts import FEWEST, overall
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.stages.transfer.names import CEILINGS, NO_DONOR, NONE
 from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
@@ -99,5 +99,6 @@ def _rates(table: pd.DataFrame, k: int) -> str:
         "Some problems are answered correctly in one format and wrongly in another. If the shared neurons "
         f"(k = {k}) take their activations from the correct run, {rates['matched']} of the wrong answers become "
         f"correct; if they take their mean over prompts, {rates.get(NO_DONOR, 'undefined')}. The ceilings, all "
-        f"late neurons and the residual stream below them, correct {ceilings}."
+        f"late neurons and the residual stream below them, correct {ceilings}. These are means over all cells, "
+        f"the differences that follow over those with at least {FEWEST} pairs."
     )
