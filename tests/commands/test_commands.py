@@ -163,19 +163,19 @@ def test_a_model_that_transformer_lens_cannot_run(finished, tmp_path, monkeypatc
 
 
 def test_the_templates_own_means_are_tried_too(finished, tmp_path):
-    """Two templates of unequal length make the format's means; either's own means give what they give alone."""
+    """Two templates, in any order, make the format's means; either's own means give what they give alone."""
     together, own, other = (tmp_path / f"{name}.safetensors" for name in ("together", "addition", "other"))
     path = finished.cell("code", "census.parquet")
     keys = {**provenance_of(path)["keys"], "operator": "x"}
     write_table(read_table(path, CENSUS), tmp_path / "x.parquet", CENSUS, provenance_of(path), keys)
-    censuses = [finished.cell("word", "census.parquet"), tmp_path / "x.parquet"]
+    censuses = [tmp_path / "x.parquet", finished.cell("word", "census.parquet")]
     sample = ("--censuses", *censuses, "--exclude", finished.cell("word", "dataset.parquet"), "--prompts=200")
-    outputs = ("--output", together, "--template-outputs", own, other)
+    outputs = ("--output", together, "--template-outputs", other, own)
     run("mean-cache", *finished.on_model, *sample, "--seed=0", *outputs)
-    tensors = {path: read_tensors(path, "mean_cache") for path in (together, own, other)}
+    tensors = {path: read_tensors(path, "mean_cache") for path in (together, other, own)}
     counts = [arrays["count"] for arrays, _ in tensors.values()]
     assert counts[0].max() == counts[1].max() + counts[2].max()
-    assert [provenance["prompts"] for _, provenance in tensors.values()][1:] == [{"addition": 100}, {"x": 100}]
+    assert [provenance["prompts"] for _, provenance in tensors.values()][1:] == [{"x": 100}, {"addition": 100}]
 
     inputs = [f"--{name}={finished.cell('word', f'{name}.parquet')}" for name in ("dataset", "ranking")]
     inputs += ["--circuit", finished.shared("circuit.parquet"), *SIZE, "--bootstrap=20", "--seed=0"]
