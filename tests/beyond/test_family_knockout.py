@@ -1,4 +1,4 @@
-"""Family knockout: rules by hand, sets by brute force, and losses against hooks."""
+"""Family knockout: rules by hand, sets by brute force, losses against hooks, and labels that mean nothing."""
 
 import numpy as np
 import oracles
@@ -111,6 +111,36 @@ def prompts_of(count, seed):
     chosen = np.random.default_rng(seed).permutation(len(grid.a))[:count]
     pairs = Grid(grid.a[chosen], grid.b[chosen], grid.answer[chosen], grid.kind, grid.max_operand)
     return GridPrompts(pairs, torch.zeros(count, 1), torch.zeros(count), None)
+
+
+@pytest.mark.parametrize(("where_it_holds", "verdict"), [(0.05, "yes"), (0, "undecided"), (-0.05, "no")])
+def test_only_a_loss_where_the_rule_holds_counts(monkeypatch, where_it_holds, verdict):
+    """An ablated neuron costs its own importance, and more where its rule holds."""
+    many = labels(*((2 + n % 2, n, f"op{1 + n % 2}_{n % 7}mod7") for n in range(28)))
+    importance = np.random.default_rng(5).exponential(size=(4, 28)) / 50
+
+    def losses(run, prompts, sets, center):
+        noise = np.random.default_rng(6)
+        values = []
+        for own, chosen in sets:
+            cost = importance[own.layers, own.neurons][:, None] + where_it_holds * own.matching
+            values.append((chosen * cost).sum(0) + 0.02 * noise.normal(size=chosen.shape[1]))
+        return dict.fromkeys(METRICS, np.stack(values))
+
+    monkeypatch.setattr(compute, "losses", losses)
+    cells = {}
+    for cell in range(4):
+        labelled = {SHARED: many, **dict.fromkeys(MATCHED, many.iloc[:6])}
+        names = ("symbolic", "word")[cell % 2], ("addition", "subtraction")[cell // 2]
+        cells[names] = dict(cell_pairs(None, prompts_of(300, cell), labelled, names, True, 200, 0))
+    table = compute.family_knockout_table(cells, 100)
+    check_columns(table, FAMILY_KNOCKOUT)
+    whole = table.query("k == 100 and format == operator == 'all' and neurons == 'shared' and family == 'all'")
+    assert whole["verdict"].eq(verdict).all()
+    row = whole.iloc[0]
+    assert row["difference"] == pytest.approx(where_it_holds * row["ablated"], abs=0.01)
+    (found,) = answer({"family_knockout": table}, 100)
+    assert found.sentence.endswith(f"By the probability of the answer, the primary metric: {verdict}.")
 
 
 def test_without_labels_nothing_is_told():

@@ -4,9 +4,11 @@ from functools import partial
 from itertools import combinations, product
 from types import SimpleNamespace
 
+import copying_model
 import numpy as np
 import oracles
 import pandas as pd
+import planted_models
 import pytest
 import torch
 import two_operators
@@ -421,6 +423,37 @@ def test_copying_is_spared_what_it_does_not_lose():
         assert row["task"] == "all_copying"
         assert [row["first"], row["second"], row["ratio"]] == pytest.approx([first[0], second[0], ratio[0]])
         assert [row["ratio_low"], row["ratio_high"]] == pytest.approx(np.quantile(ratio[1:], [0.025, 0.975]))
+
+
+COPIES = {
+    "yes": (copying_model.write_model, "x = {a} + 0\nprint(x)  # "),
+    "no": (partial(planted_models.write_model, shared=True), "{a}+0="),
+}
+"""By verdict: a model that copies by other neurons than those that add, and one that copies by adding nothing."""
+
+
+@pytest.mark.parametrize("verdict", COPIES)
+def test_neurons_that_compute_are_told_from_those_that_write(verdict, tmp_path):
+    write, template = COPIES[verdict]
+    write(tmp_path / "model", seed=0)
+    run = Run(loading.load(tmp_path / "model"), load_tokenizer(tmp_path / "model"), LATE[0])
+    members = np.zeros((len(LATE), run.width), dtype=bool)
+    for place, layer in enumerate(LATE):
+        members[place, planted_models.planted_neurons(True, seed=0)["symbolic", layer]] = True
+    sets = circuit_sets("addition", {K: members}, {}, values_of(0, members.shape), Draws(0, DRAWS, 0))
+    adding = Arithmetic(planted_models.EXPRESSION, planted_models.LIMITS)
+    copying = Arithmetic("a", OperandRange(6, 120, 6, 120))
+    chosen = [
+        other_task(run, "addition", adding, planted_models.TEMPLATES["symbolic"], 40, 0),
+        other_task(run, "copying", copying, template, 40, 0),
+    ]
+    found = [one for task in chosen for one in damages(run, "symbolic", task, sets, RESAMPLES, 0, center=True)]
+    table = ratios(contrasts_table(found, {"symbolic": sets}, ["addition"], ["copying"]))
+    rows = table.query("question == 'computed' and operator == 'all'").set_index("metric")
+    assert rows["verdict"].eq(verdict).all()
+    assert rows.loc["accuracy", "second"] > 0.5
+    # Where copying is spared, a control that contains copying neurons costs it more than the circuit does.
+    assert rows.loc["accuracy", "ratio"] > 0.9 if verdict == "yes" else rows.loc["accuracy", "ratio"] < 0.1
 
 
 def test_rankings_by_half_of_the_prompts_widen_the_intervals():
