@@ -120,11 +120,14 @@ def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(me
     check_columns(contrasts, SPECIFICITY_CONTRASTS)
     chosen = contrasts.query("format == 'all' and operator == 'all' and metric == 'accuracy' and k == @K")
     found = chosen.set_index(["contrast", "task", "intervention"])
-    row = found.loc["own_minus_other", "other_operators", "knockout"]
     *_, told = answer({"specificity": table, "specificity_contrasts": contrasts}, K)
-    value, low, high = (f"{round(100 * row[name]):+d}" for name in ("difference", "low", "high"))
-    words = f"Own minus other {value} points (95 % interval {low} to {high}): {row['verdict']}."
-    assert words in told.sentence
+    for contrast, words in (
+        ("own_minus_other", "Own minus other"),
+        ("own_minus_other_beyond_control", "Own minus other, of what the circuit does beyond its control:"),
+    ):
+        row = found.loc[contrast, "other_operators", "knockout"]
+        value, low, high = (f"{round(100 * row[name]):+d}" for name in ("difference", "low", "high"))
+        assert f"{words} {value} points (95 % interval {low} to {high}): {row['verdict']}." in told.sentence
     pooled = "format == operator == 'all' and metric == 'probability' and intervention == 'knockout' and k == @K"
     (row,) = contrasts.query(pooled).query("contrast == 'own_minus_other_circuits'").to_dict("records")
     assert f"{row['first']:.3f} lost by the own, {row['second']:.3f} by" in told.sentence
@@ -380,8 +383,10 @@ def test_contrasts_equal_a_plain_computation():
                 check(row.loc["own_minus_circuit_of", other, how], sign * (one[:, 0] - values))
         # Of two kinds of controls the one that does more damage. Its two draws differ; a third may differ as much.
         (own, kind, draws), (other, other_kind, other_draws) = map(beyond_control, (one, two))
-        half = t.ppf(0.975, 1) * draws.std(ddof=1) * np.sqrt(1.5)
-        check(row.loc["circuit_minus_control", "own", "knockout"], own, kind, half)
+        noise = t.ppf(0.975, 1) * np.sqrt(1.5)
+        check(row.loc["circuit_minus_control", "own", "knockout"], own, kind, noise * draws.std(ddof=1))
+        half = noise * other_draws.std(ddof=1)
+        check(row.loc["circuit_minus_control", "two", "knockout"], other, other_kind, half)
         # A draw of one kind is the same neurons on both tasks.
         streams = {kind: draws}
         streams[other_kind] = streams.get(other_kind, 0) - other_draws
