@@ -22,6 +22,7 @@ from form_invariance.scouting.other_tasks import other_tasks
 from form_invariance.scouting.proposal import tables_without_examples
 from form_invariance.scouting.questions import Question, draw
 from form_invariance.scouting.wordings import with_examples
+from form_invariance.scouting.writing import operators_of
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.workflow import config_check
 
@@ -78,6 +79,11 @@ def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys):
     assert f"snakemake --configfile {output}" in said
     assert main(words) == 2
     assert "--force" in capsys.readouterr().err
+
+
+def test_the_first_digit_is_the_one_with_the_highest_place():
+    question = Question("sum", Arithmetic("a + b", OperandRange()), {}, digits=3)
+    assert operators_of(question) == {"sum_hundreds": 0, "sum_tens": 1, "sum_units": 2}
 
 
 @pytest.mark.nightly
