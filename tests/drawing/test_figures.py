@@ -147,9 +147,11 @@ def test_the_interval_over_draws_is_students():
 def test_a_line_has_the_colour_of_its_name():
     """Wide lines are drawn first."""
     looks = {"a": lines.Look("C0"), "b": lines.Look("C1", width=3), "c": lines.Look("C2", width=2)}
-    rows = [(name, k, k + place, np.nan, np.nan) for place, name in enumerate(looks) for k in (1, 2)]
-    axes = Figure().subplots()
-    lines.line_plot(axes, pd.DataFrame(rows, columns=["line", "k", "value", "low", "high"]), "k", looks)
+    rows = [(name, k, k + place, np.nan) for place, name in enumerate(looks) for k in (1, 2, 3)]
+    table, axes = pd.DataFrame(rows, columns=["name", "k", "jaccard", "limit"]), Figure().subplots()
+    table.loc[table["k"] == 3, "jaccard"] = np.nan
+    lines.line_plot(axes, lines.line(table, table["name"], "jaccard", "limit", "limit"), "k", looks)
+    assert np.nanmin([one.get_ydata() for one in axes.lines]) == 1, "what is undefined is not drawn as 0"
     colours = {name: look.colour for name, look in looks.items()}
     assert {one.get_label(): one.get_color() for one in axes.lines} == colours
 
