@@ -14,7 +14,7 @@ from form_invariance.stages.transfer.table import TRANSFER_CONTRASTS
 from form_invariance.tables.files import write_table
 from form_invariance.verdicts.summary.answer import answer
 from form_invariance.verdicts.summary.compute import verdicts_table
-from form_invariance.verdicts.summary.lines import verdict_lines, verdicts_at
+from form_invariance.verdicts.summary.lines import by_operator, verdict_lines, verdicts_at
 from form_invariance.verdicts.summary.table import VERDICTS
 
 FORMATS = {"k": 10, "format": ["word", "all"], "operator": ["word", "all"]}
@@ -183,6 +183,11 @@ def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables):
     assert "    + +0.20 yes, - -0.40 no" in verdict_lines(table, "m", 10, operators=True)
     (told,) = answer({"verdicts": table}, 10)
     assert "+ +0.20 yes, - -0.40 no" in told.table["operator"].tolist()
+    # As if the differences were those of a ratio from 0.8.
+    assert (
+        by_operator(found.reset_index().assign(question="computed"), 10, "computed", "accuracy")
+        == "+ 1.00 yes, - 0.40 no"
+    )
 
 
 def changed(contrasts, column, limits):
