@@ -59,6 +59,11 @@ def test_what_the_paper_does_not_have_can_be_deleted():
                 assert stage_of(module) == stage_of(name), (module, name)
 
 
+def test_pages_escape_whatever_they_show():
+    for path in (ROOT / "src").rglob("*.html"):
+        assert not re.search(r"\|\s*safe|autoescape", path.read_text()), path
+
+
 def test_no_module_is_long():
     long = {module: len(file_of(module).read_text().splitlines()) for module in modules()}
     assert max(long.values()) <= 300, max(long, key=long.get)

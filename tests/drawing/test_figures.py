@@ -1,5 +1,7 @@
 """Every figure, from the tables of the planted models, has what a reader must find, in the sizes of a paper."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -120,6 +122,19 @@ def test_a_fault_is_one_sentence(tmp_path_factory, name, tables, sentence, tmp_p
     assert sentence in said
     assert said.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_leaves_the_old_figure(tmp_path, monkeypatch):
+    def full(figure, to, **_):
+        Path(to).write_text("half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Figure, "savefig", full)
+    path = tmp_path / "x.png"
+    path.write_text("old")
+    with pytest.raises(UserError, match=r"x\.png cannot be written: disk full"):
+        style.save(Figure(), [path])
+    assert [one.read_text() for one in tmp_path.iterdir()] == ["old"]
 
 
 def test_tables_come_as_one_with_their_keys_in_the_order_given(tmp_path_factory, tmp_path):

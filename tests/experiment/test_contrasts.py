@@ -132,11 +132,12 @@ def test_the_limit_error_is_that_of_the_less_certain_limit(sign):
 
 def test_a_cell_of_fewer_than_five_prompts_has_no_interval_and_no_weight():
     values = np.random.default_rng(0).random(20)
-    few, many = (pair_of(values[:n], -values[:n]) for n in (FEWEST - 1, 20))
+    few, enough, many = (pair_of(values[:n], -values[:n]) for n in (FEWEST - 1, FEWEST, 20))
     row = described(few)
     assert np.isnan([row["low"], row["high"]]).all()
     assert (row["difference"] > 0, row["cells"], row["verdict"]) == (True, 0, "undefined")
     assert described(over_cells([few, many])) == described(many)
+    assert described(enough)["verdict"] != "undefined"
 
 
 @pytest.mark.parametrize("prompts", [10, 30, 200])
