@@ -231,7 +231,7 @@ def test_the_probability_decides_of_ablations_and_the_least_favourable_null_of_o
 def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, capsys):
     table = verdicts_table(tables)
     lines = list(verdict_lines(table, "mine", 10))
-    assert len(lines) == 1 + table["question"].nunique()
+    assert len(lines) == 2 + table["question"].nunique()
     assert max(map(len, lines)) <= 100
     shown = next(line for line in lines if "Does a donor impose its answer?" in line)
     assert shown.endswith("no        0.20 - 0.00 = +0.20 [-0.50, -0.10]")

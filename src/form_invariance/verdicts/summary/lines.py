@@ -40,13 +40,14 @@ def by_operator(table: pd.DataFrame, k: int, question: str, metric: str) -> str:
 
 
 def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = False) -> Iterator[str]:
-    """A heading, and a line a question: its verdict, the two values, and their difference with its interval.
+    """Two headings, and a line a question: its verdict, the two values, and their difference with its interval.
 
     Args:
         operators: below each line, what is compared, and the verdicts on each operator; also a line each for
             questions without anything to compare, which otherwise have one in common.
     """
     yield f"{model}, k = {k} neurons of each late layer"
+    yield f"  {'question':<41} {'verdict':<9} value - compared = difference [95 % interval]"
     empty = []
     for row in verdicts_at(table, k).to_dict("records"):
         question = QUESTIONS[row["question"]]
