@@ -12,6 +12,8 @@ from form_invariance.experiment.questions import QUESTIONS, SMALLEST
 from form_invariance.experiment.verdicts import deciding
 
 _NOTHING = "nothing to compare"
+_LINE = "  {:<41} {:<9} {}"
+"""Question, verdict and numbers."""
 
 
 def verdicts_at(table: pd.DataFrame, k: int) -> pd.DataFrame:
@@ -47,7 +49,7 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
             questions without anything to compare, which otherwise have one in common.
     """
     yield f"{model}, k = {k} neurons of each late layer"
-    yield f"  {'question':<41} {'verdict':<9} value - compared = difference [95 % interval]"
+    yield _LINE.format("question", "verdict", "value - compared = difference [95 % interval]")
     empty = []
     for row in verdicts_at(table, k).to_dict("records"):
         question = QUESTIONS[row["question"]]
@@ -55,7 +57,7 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
         if compared == _NOTHING and not operators:
             empty.append(question.label)
             continue
-        yield f"  {question.label:<41} {said(row):<9} {compared}"
+        yield _LINE.format(question.label, said(row), compared)
         if operators:
             each = by_operator(table, k, row["question"], row["metric"])
             for more in (f"{question.compared} ({row['metric']})", each):
