@@ -16,6 +16,8 @@ def _replay(axes: Axes, rows: pd.DataFrame) -> None:
     rows = rows.assign(milliseconds=1e3 * rows["seconds"] / rows["units"])
     sns.lineplot(rows, x="tokens", y="milliseconds", ax=axes, **look)
     axes.set(xscale="log", yscale="log", xlabel="tokens", ylabel="ms a patch", title="mean over late layers")
+    axes.set_xticks(lengths := rows["tokens"].unique(), lengths)
+    axes.xaxis.minorticks_off()
     axes.legend(title="", loc="upper center", bbox_to_anchor=(0.5, -0.28), ncols=2, columnspacing=1)
 
 
@@ -28,7 +30,7 @@ def _stages(axes: Axes, rows: pd.DataFrame) -> None:
             bar.set_hatch(hatch)
     axes.axvline(1, color=style.GREY, ls=":", lw=0.8)
     axes.set(xlabel="share of the matmul rate", ylabel="", title="stages")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.3, -0.22), ncols=2, columnspacing=1)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.3, -0.28), ncols=2, columnspacing=1)
 
 
 _SUITES = {"replay": _replay, "stages": _stages}
