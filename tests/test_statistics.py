@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+import scipy.stats
 
-from form_invariance.statistics import ranks
+from form_invariance.statistics import ranks, trimmed_mean
 
 
 @pytest.mark.parametrize("different", [1, 2, 7, 1000], ids=lambda n: f"{n} different values")
@@ -16,3 +17,9 @@ def test_ranks_are_those_of_a_plain_sort(shape, different):
         row = values[place]
         best = sorted(range(shape[-1]), key=lambda neuron: (-row[neuron], numbers[neuron]))
         assert found[place].tolist() == [best.index(neuron) for neuron in range(shape[-1])]
+
+
+@pytest.mark.parametrize("prompts", [1, 9, 10, 25])
+def test_the_trimmed_mean_is_that_of_scipy(prompts):
+    effects = np.random.default_rng(prompts).normal(size=(prompts, 3)) ** 3
+    np.testing.assert_allclose(trimmed_mean(effects), scipy.stats.trim_mean(effects, 0.1))

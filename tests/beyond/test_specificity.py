@@ -142,6 +142,8 @@ def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
     assert unmodified_probability(table, K) == pytest.approx(both.groupby("operator")["whole"].mean().mean())
     matrix = exchange_matrix(knockout, "addition", "probability_damage")
     assert matrix.loc["best in symbolic", "symbolic"] == matrix.loc["shared by all", "symbolic"] > 0.02
+    others = knockout.query("task == 'addition' != operator and format == 'symbolic' and neurons == 'circuit'")
+    assert matrix.loc["other operators', mean", "symbolic"] == others["probability_damage"].mean()
     exchanged = contrasts.query("k == @K and operator == 'addition' and format == 'symbolic'")
     exchanged = exchanged.set_index(["intervention", "metric", "contrast", "task"]).sort_index()
     for intervention, metric, sign in (("knockout", "accuracy", 1), ("keep_only", "probability", -1)):

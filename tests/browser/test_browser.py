@@ -50,8 +50,8 @@ def cells(run):
         rows = filled(
             ROW_ACTIVATIONS,
             rows,
-            target=lambda table: "w" + table["row"].astype(str) + "s",
-            fields=lambda table: [json.dumps({"word": f"w{n}"}) for n in table["row"]],
+            target=lambda table: "<i>w" + table["row"].astype(str) + "s",
+            fields=lambda table: [json.dumps({"word": f"<b>w{n}"}) for n in table["row"]],
             activation=rng.normal(size=len(rows)),
         )
         found[WORDS][name] = replace(found[OPERATOR][name], heuristics=None, maps=None, rows=rows)
@@ -106,7 +106,7 @@ def test_the_rows_shown_are_those_that_activate_a_neuron_most(data, cells):
         own = [t[(t["layer"] == one["layer"]) & (t["neuron"] == one["neuron"])].reset_index() for t in tables]
         sizes = abs(sum(table["activation"] for table in own))
         best = sizes.sort_values(ascending=False).index[: neurons.ROWS]
-        assert [row[:2] for row in one["rows"]] == [[f"w{n}", f"w{n}s"] for n in best]
+        assert [row[:2] for row in one["rows"]] == [[f"<b>w{n}", f"<i>w{n}s"] for n in best]
         shown = np.array([row[2:] for row in one["rows"]])
         np.testing.assert_allclose(shown.T, [table["activation"][best] for table in own], rtol=1e-3)
 

@@ -110,7 +110,7 @@ def verdict(*rows):
 
 TWO = {
     "m": [verdict(("same", 0.3, 0.1, 0.5, "yes"), ("specific", -0.2, -0.5, 0.1, "undecided"))],
-    "n": [verdict(("same", -0.0003, -0.0004, -0.0002, "no"), ("specific", None, None, None, "undefined"))],
+    "n": [verdict(("same", -0.0003, -0.0004, -0.0002, "no"), ("specific", -0.2, None, None, "undefined"))],
     "o": [Answer("Is 1 < 2?", "Yes.", pd.DataFrame({"x": [1]}))],
 }
 

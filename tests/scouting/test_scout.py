@@ -1,6 +1,7 @@
 """Scout: planted truths that it must find, and configurations that must run as they are."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.problems.templates import fill
 from form_invariance.scouting import choice as choice_module
-from form_invariance.scouting import questions, sizes
+from form_invariance.scouting import proposal, questions, sizes
 from form_invariance.scouting.choice import choose, is_enough, search
 from form_invariance.scouting.other_tasks import other_tasks
 from form_invariance.scouting.proposal import tables_without_examples
@@ -236,3 +237,15 @@ def test_refusals(sums, capsys, monkeypatch, words, sentence):
     assert sentence in capsys.readouterr().err
     assert [path.name for path in sums.parent.iterdir()] == ["sums.csv"]
     assert sums.read_bytes() == before
+
+
+@pytest.mark.parametrize(("longest", "chosen"), [(5, 1), (20, 2), (29, 2), (99, 3)])
+def test_the_largest_experiment_that_fits_is_proposed(monkeypatch, longest, chosen):
+    monkeypatch.setattr(sizes, "steps", lambda *_: [1, 2, 3])
+    monkeypatch.setattr(sizes, "of_tables", lambda own, *_: own)
+    monkeypatch.setattr(sizes, "seconds", lambda config, *_: 10.0 * config["k"])
+    monkeypatch.setattr(proposal, "configuration", lambda _, own: f"k: {own}")
+    experiment = SimpleNamespace(width=1, seed=0, settings={"source": "m"})
+    censuses = {"sums": (pd.DataFrame({"correct": [True]}), None)}
+    text, config, seconds = proposal.fit(experiment, censuses, 1.0, longest)
+    assert (text, config["k"], seconds) == (f"k: {chosen}", chosen, 10 * chosen)

@@ -17,6 +17,7 @@ from form_invariance.experiment.run import Run
 from form_invariance.model.replay import build_cache
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
+from form_invariance.stages.transfer import directions
 from form_invariance.stages.transfer.compute import Donors, run_group, transfer_residual
 from form_invariance.stages.transfer.conditions import Condition, Group, pair_censuses, plan, plan_direction
 from form_invariance.stages.transfer.copies import answers_of_donors, right_copies, with_copies
@@ -148,6 +149,11 @@ def test_no_train_pair_gives_or_receives_and_no_pair_added_later_receives():
     assert {(13, 8), (11, 9), (12, 6)} <= received
     assert 9 not in {a for a, _ in received}
     assert 9 in {a for a, _ in given}
+
+
+def test_a_neuron_without_a_row_has_no_value(run):
+    values = run.by_neuron(pd.DataFrame({"layer": [2, 3], "neuron": [5, 0], "rank": [1.0, 2.0]}), "rank")
+    assert (values[0, 5], values[1, 0], np.isnan(values).sum()) == (1, 2, values.size - 2)
 
 
 def test_every_set_has_its_neurons(run):
@@ -306,7 +312,10 @@ def test_permuted_donors_by_loops():
     assert _permuted(predicted[:, :1], tokens[:1], right[:1]).isnan().all()
 
 
-def test_rates_are_means_over_pairs_and_nothing_is_not_zero(run):
+def test_rates_are_means_over_pairs_and_nothing_is_not_zero(run, monkeypatch):
+    monkeypatch.setattr(
+        directions, "_permuted", lambda predicted, *_: torch.arange(predicted.numel()).view(predicted.shape)
+    )
     masks = torch.rand(3, 2, run.width, generator=torch.Generator().manual_seed(0)) < 0.5
     masks[1] = False
     sets = {("word", "symbolic"): small_sets(run, masks)}
@@ -321,3 +330,5 @@ def test_rates_are_means_over_pairs_and_nothing_is_not_zero(run):
     means_of = by_pair.groupby(key)[["recovered", "donor_answer"]].mean()
     pd.testing.assert_frame_equal(means_of, defined[["recovered", "donor_answer"]])
     assert by_pair.groupby(key).size().eq(defined["pairs"]).all()
+    of_setting = by_pair.groupby(key)["permuted_answer"]
+    assert (by_pair["permuted_answer"] % of_setting.transform("size") == of_setting.cumcount()).all()
