@@ -1,6 +1,7 @@
 """Results without Snakemake's records: a changed setting is never taken for the one that made them."""
 
 import base64
+import json
 import re
 import shutil
 
@@ -96,7 +97,11 @@ def test_results_of_another_run_in_the_place_of_these(whole, tmp_path):
     """All have records, but of the files that were there before."""
     other = shutil.copytree(whole, tmp_path / "other", symlinks=True)
     change(other, "probe_prompts", 99)
-    assert snakemake(other)[0] == 0
+    noted = []
+    for words in ("--until", "probe"), ():
+        assert snakemake(other, *words)[0] == 0
+        noted.append(len(json.loads((other / MODEL / "configuration.json").read_text())["configurations"]))
+    assert noted == [2, 1]
     shutil.copytree(other / "results", whole / "results", dirs_exist_ok=True)
     assert "was made with probe_prompts: 99 (now 200)" in refused(whole)
 
