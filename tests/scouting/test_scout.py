@@ -17,7 +17,7 @@ from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.problems.templates import fill
 from form_invariance.scouting import choice as choice_module
-from form_invariance.scouting import proposal, questions, sizes
+from form_invariance.scouting import proposal, questions, sizes, writing
 from form_invariance.scouting.choice import choose, is_enough, search
 from form_invariance.scouting.other_tasks import other_tasks
 from form_invariance.scouting.proposal import tables_without_examples
@@ -249,3 +249,29 @@ def test_the_largest_experiment_that_fits_is_proposed(monkeypatch, longest, chos
     censuses = {"sums": (pd.DataFrame({"correct": [True]}), None)}
     text, config, seconds = proposal.fit(experiment, censuses, 1.0, longest)
     assert (text, config["k"], seconds) == (f"k: {chosen}", chosen, 10 * chosen)
+
+
+def test_the_table_of_trials_has_a_cell_for_each_that_fits():
+    rows = [("{a}+{b}=", 0, "", 5, [0.25], False), ("{a}+{b}=", 2, "", 15, [0.5, 1.0], True)]
+    rows += [("{a}+{b}:", 0, "", 7, [0.0], False), ("{a}+{b}:", 2, "too long", 0, None, False)]
+    trials = pd.DataFrame(rows, columns=["wording", "examples", "misfit", "tokens", "by_digit", "chosen"])
+    title, *lines = writing.table(trials.assign(level="sums", format="symbolic", operator="+")).splitlines()
+    assert title == f"Right answers to sums, {questions.PROBLEMS} problems a trial; * is chosen."
+    assert [line.split()[2:] for line in lines[:3]] == [
+        ["tokens", "0-shot", "2-shot", "wording"],
+        ["5", "0.25", "0.50", "1.00*", '"{a}+{b}="'],
+        ["7", "0.00", '"{a}+{b}:"'],
+    ]
+    assert lines[3] == "1 trials do not fit the tokenizer, the first because: too long"
+
+
+def test_every_job_reads_the_model(monkeypatch):
+    """An estimate grows by the time of reading, of as many jobs as there are, one a core."""
+    config = config_check.load(ROOT / "config/config.yaml")
+    operators, found = len(config["operators"]), []
+    for seconds in (100, 160):
+        monkeypatch.setattr(sizes.job_costs, "reading_seconds", lambda _, seconds=seconds: seconds)
+        found.append(sizes.seconds(config, "embedded-shared", np.inf))
+    jobs = 2 * len(config["formats"]) * operators + operators + 12
+    assert found[1] - found[0] == pytest.approx(60 * jobs / sizes.machine.cores())
+    assert sizes.seconds(config, "embedded-shared", 1e9) > found[1]

@@ -154,6 +154,14 @@ def test_no_and_nearly_all_shared_neurons_have_the_wider_side_of_their_interval(
             assert rows.loc[name, "verdict"] == word
 
 
+def test_an_operator_without_an_interval_is_left_out_of_the_mean(tables):
+    known = tables["overlap"]["operator"] != "1"
+    limits = {name: tables["overlap"][name].where(known) for name in ("low", "high")}
+    found = pooled({**tables, "overlap": tables["overlap"].assign(**limits)}).loc[("same", "jaccard")]
+    half = 0.1 * 2**0.5 / 2
+    assert found[[*NUMBERS, "cells"]].tolist() == pytest.approx([0.5, 0.05, 0.45, 0.45 - half, 0.45 + half, 2])
+
+
 def test_formats_that_surely_share_less_than_a_tenth_share_nothing_of_the_operator(tables):
     own = tables["differing"]
     others = own["quantity"] != "overlap"
