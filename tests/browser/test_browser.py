@@ -93,6 +93,12 @@ def test_the_pages_numbers_are_the_tables(data, cells, tokens):
                 assert one["ie"][number] == pytest.approx(ranking.loc[key, "ie_mean"], rel=1e-3)
                 knocked = effects.loc[key, "knockout_normalized_logit"]
                 assert one["knockout_normalized_logit"][number] == pytest.approx(knocked, rel=1e-2)
+    labelled = [cell.heuristics.query("label and activations == 'observed'") for cell in cells[OPERATOR].values()]
+    for one in data["operators"][OPERATOR]["neurons"]:
+        for mode in ("strict", "reference"):
+            key = [one["layer"], one["neuron"], mode]
+            own = (rows[rows[["layer", "neuron", "mode"]].eq(key).all(axis=1)] for rows in labelled)
+            assert one[f"agreement_{mode}"] == neurons.agreement([set(rows["family"]) for rows in own])
     for (layer, neuron, direction), rows in tokens.groupby(["layer", "neuron", "direction"]):
         told = data["tokens"][f"{layer}.{neuron}"][direction]
         assert [text for text, _ in told] == rows["text"].tolist()
@@ -168,6 +174,14 @@ def test_the_pages_maps_are_the_files(data, cells):
 
 def texts(tab, selector):
     return tab.eval_on_selector_all(selector, "all => all.map((one) => one.innerText)")
+
+
+def test_the_best_neurons_have_their_maps_as_long_as_there_is_room(data, cells):
+    every = data["operators"][OPERATOR]["neurons"]
+    room = sum(len(one["maps"]["maps"]) + len(one["logits"]) for one in every[:5])
+    given = [{"row": one["row"]} for one in every]
+    page.add_maps({OPERATOR: {"neurons": given}}, {OPERATOR: cells[OPERATOR]}, room)
+    assert ["maps" in one for one in given] == [place < 5 for place in range(len(every))]
 
 
 def test_it_lists_the_neurons_and_shows_hostile_text_as_it_is(open_from_disk, path, data):

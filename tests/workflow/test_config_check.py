@@ -88,6 +88,7 @@ def test_mistakes(path, value, said):
     [
         *(("variant_operators", ...), ("specificity_tasks", ...), ("specificity_tasks", {})),
         (TASK, {"expression": "a", "templates": {"code": "{a}={a}=", "nowhere": "It is {a}"}}),
+        *(("candidates", 150), ("k", [50, 1032]), ("late_from", 5)),
         ("models/hub", {"source": "owner/odd..name", "revision": "refs/pr/7"}),
         ("operators/addition", {"expression": "a + b", "operands": {"operand_max": 30, "answer_max": 60}}),
     ],
