@@ -105,8 +105,9 @@ def test_formats_that_are_right_alike_draw_prompts_of_their_own():
         assert len(one & other) < 20
 
 
-def test_partners_of_a_digit_have_the_digits_before_it():
-    task = Arithmetic("a + b", OperandRange(1, 90, 10, 180), 1)
+@pytest.mark.parametrize("digit", [0, 1])
+def test_partners_of_a_digit_have_the_digits_before_it(digit):
+    task = Arithmetic("a + b", OperandRange(1, 90, 10, 180), digit)
     rng = np.random.default_rng(0)
     census = stated(task, operand_pool("a + b", task.limits))
     census = census.assign(prompt=prompts_of("{a}+{b}=", census), correct=rng.random(len(census)) > 0.3)
