@@ -44,7 +44,7 @@ def render(folder, answers=None):
     """The page of some answers, or of a made-up one."""
     wide = pd.DataFrame({f"a long name of a column {i}": [0.25, None] for i in range(20)})
     wide["<blink>"] = "<blink>"
-    nasty = Answer("Is 1 < 2?", "<script>alert(1)</script>", wide, ("overlap",))
+    nasty = Answer("Is 1 < 2?", "<script>alert(1)</script>", wide, ("overlap",), method="A `<em>` < 1")
     files = (
         {("m", "overlap"): folder / "figures/m/overlap.svg"},
         [folder / "figures/summary.svg"],
@@ -86,6 +86,7 @@ def test_the_page_needs_no_other_file_and_opens_from_disk(open_from_disk, finish
     assert "<script" not in html
     assert "<blink" not in html, "a column's name or value is not escaped"
     assert "&lt;script&gt;" in html
+    assert "<p>A <code>&lt;em&gt;</code> &lt; 1</p>" in html
     assert "formats: &#39;&lt;b&gt;&#39;" in html
     assert set(re.findall(r'href="((?!data:|#)[^"]*)"', html)) == {"browser/m.html", "explained.html"}
     assert not re.findall(r'src="(?!data:)', html)

@@ -100,6 +100,35 @@ def test_operations_of_exact_patching_are_those_of_the_bench():
     assert job_costs.OPERATIONS["patching"](cell) == pytest.approx(first_stage + patches * a_patch)
 
 
+def test_work_grows_with_the_model_and_in_proportion_to_what_is_asked():
+    def work(rule, key=None, source=MODEL["source"], **wildcards):
+        config = CONFIG | {"models": {"m": {"source": source}}} | ({key: 2 * CONFIG[key]} if key else {})
+        return job_costs.operations(rule, config, "m", wildcards or census_of("word"))
+
+    for rule in job_costs.OPERATIONS:
+        assert 0 < work(rule) < work(rule, source="meta-llama/Meta-Llama-3-8B"), rule
+    # The longest prompts are those in words.
+    assert work("census", **census_of("symbolic")) < work("census")
+    for key, rules, times in (
+        ("census_pairs", "census row_activations", 2),
+        ("eval_prompts", "interventions neuron_effects family_knockout", 2),
+        ("k_shown", "neuron_effects promoted_tokens", 2),
+        ("transfer_pairs", "transfer", 2),
+        ("heuristic_max_operand", "heuristics", 4),
+    ):
+        for rule in rules.split():
+            assert work(rule, key) == pytest.approx(times * work(rule)), (rule, key)
+
+
+def test_a_group_of_jobs_reads_the_weights_once():
+    """Its first job from a disk, the others from memory; the mean is between the two."""
+    alone, grouped = (job_costs.reading_seconds(MODEL, rule) for rule in ("", job_costs.GROUPED_RULES[0]))
+    weights = 4 * job_costs.parameters(MODEL["source"], None)
+    again = job_costs.FORKING + weights / job_costs.CACHED
+    assert alone == job_costs.STARTING + weights / job_costs.READING
+    assert job_costs.GROUPED * grouped - alone == pytest.approx((job_costs.GROUPED - 1) * again)
+
+
 def test_every_rule_that_reads_weights_has_a_cost():
     rules = "\n".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
     blocks = re.split(r"^(?:use rule \w+ as|rule) ", rules, flags=re.MULTILINE)[1:]
