@@ -134,6 +134,14 @@ def test_families_hold_the_best_heuristic_and_its_null():
     }, "a label comes before a higher score without one"
 
 
+@pytest.mark.parametrize(
+    ("sets", "said"),
+    [("- -", "none"), ("a -", "some"), ("ab ab", "same"), ("ab b", "common"), ("a b", "different")],
+)
+def test_how_formats_agree_on_a_neuron(sets, said):
+    assert neurons.agreement([set(one.strip("-")) for one in sets.split()]) == said
+
+
 def test_files_of_other_neurons_are_refused(cells, tokens):
     one, words = (cells[operator]["code"] for operator in ASKED)
     fewer = replace(words, rows=words.rows.iloc[30:])
