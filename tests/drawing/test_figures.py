@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from example_tables import filled
 from matplotlib.figure import Figure
 from planted_models import PLANTED
 from planted_run import MODEL, OPERATOR, planted, separate
@@ -16,6 +17,8 @@ from form_invariance.errors import UserError
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.interventions.table import INTERVENTIONS
+from form_invariance.stages.probe import figure as probe
+from form_invariance.stages.probe.table import PROBE
 from form_invariance.stages.transfer import figure as transfer
 from form_invariance.statistics import student_factor
 from form_invariance.tables.files import read_table, write_table
@@ -179,3 +182,16 @@ def test_the_strongest_control_is_drawn_by_its_mean_over_draws():
     lines = transfer._lines(table.assign(direction="a_to_b")).set_index("line")
     assert lines.loc["control", "value"] == 0.5
     assert (lines.loc["all_late", "k"], lines.loc["all_late", "value"]) == (10, 0.95)
+
+
+def test_a_position_is_labelled_by_its_token():
+    """Positions count from the last token, which is on the right."""
+    rows = [(layer, position, "a+="[2 - position]) for layer in (0, 1) for position in range(3)]
+    columns = {"format": "s", "operator": "all", "trained": "s", "tested": "s", "accuracy": 0.5}
+    table = filled(PROBE, rows, "layer position token", keys="format", **columns)
+    axes, *_ = probe.probe_positions({"probe": table}, "m", 10).axes
+    assert {tick: one.get_text() for tick, one in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)} == {
+        0.5: "a",
+        1.5: "+",
+        2.5: "=",
+    }

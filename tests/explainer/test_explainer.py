@@ -6,14 +6,16 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from example_tables import filled
 from planted_models import LATE, PLANTED, TEMPLATES, planted_neurons
 from planted_run import OPERATOR, planted, separate
 from safetensors.numpy import load_file
 
 from form_invariance.explainer import steps
-from form_invariance.explainer.example import choose_example, choose_neuron
+from form_invariance.explainer.example import choose_example, choose_neuron, labelled_everywhere
 from form_invariance.explainer.pictures import maps_picture
 from form_invariance.stages.heuristics.map_files import ActivationMaps
+from form_invariance.stages.heuristics.table import HEURISTICS
 
 pytestmark = pytest.mark.slow
 
@@ -102,6 +104,18 @@ def test_the_neuron_is_labelled_or_shared_or_the_best(run):
         assert (among == found).all(axis=1).any()
     first = every[every["format"] == next(iter(TEMPLATES))]
     assert choose_neuron(every, nobody, nobody) == tuple(first.loc[first["ie_mean"].idxmax(), ["layer", "neuron"]])
+
+
+def test_labelled_everywhere_is_labelled_in_every_format():
+    """Also where a format has no label at all."""
+    names, of = (
+        "format neuron label",
+        {"mode": "strict", "neurons": "shared", "activations": "observed", "layer": 3},
+    )
+    rows = [(name, neuron, neuron < labelled) for name, labelled in (("s", 2), ("c", 1)) for neuron in range(3)]
+    for more, expected in (([], [0]), ([("w", 0, False)], [])):
+        found = labelled_everywhere(filled(HEURISTICS, rows + more, names, keys="format", **of))
+        assert found["neuron"].tolist() == expected
 
 
 def test_keep_only_and_knockout_are_shown_next_to_the_unmodified_model(run):

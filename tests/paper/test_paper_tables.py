@@ -8,6 +8,7 @@ import pytest
 from example_tables import crossed, filled, joined
 
 from form_invariance.paper import tables
+from form_invariance.paper.files import write_files
 from form_invariance.paper.tables import read_numbers
 from form_invariance.stages.agreement.compute import operator_tables
 from form_invariance.stages.census.table import CENSUS
@@ -106,3 +107,14 @@ def test_peak_and_onset_of_the_probes():
     assert np.isnan(rows.loc[("big", "symbolic", "addition"), "onset layer paper"])
     assert np.isnan(rows.loc[("own", "symbolic", "all"), "onset layer paper"])
     assert rows.loc[("big", "all formats", "all"), "peak accuracy"] == 0.7
+
+
+def test_a_table_has_its_markup_escaped_and_three_digits(tmp_path):
+    table = pd.DataFrame({"a_b %": ["x & y"], "share": [0.12345], "p": [0.00041], "n": [12.0]})
+    write_files(table, tmp_path / "t", "10 % of a_b")
+    latex, markdown = ((tmp_path / f"t.{kind}").read_text() for kind in ("tex", "md"))
+    assert r"a\_b \% & share & p & n \\" in latex
+    assert r"x \& y & 0.123 & 4e-04 & 12 \\" in latex
+    assert r"\caption{10 \% of a\_b}" in latex
+    assert "| x & y" in markdown
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "t.csv"), table)

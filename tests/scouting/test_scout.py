@@ -25,6 +25,7 @@ from form_invariance.scouting.questions import Question, draw
 from form_invariance.scouting.wordings import with_examples
 from form_invariance.scouting.writing import operators_of
 from form_invariance.stages.dataset.compute import Choice, make_dataset
+from form_invariance.tables import files
 from form_invariance.workflow import config_check
 
 KNOWN = {"symbolic": "{a}+{b}=", "code": "a = {a}\nb = {b}\nprint(a + b)  # "}
@@ -63,8 +64,12 @@ def test_the_wording_that_the_model_knows_is_chosen():
     assert len(trials) == 12 + 20
 
 
-def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys):
-    output = tmp_path / "mine.yaml"
+def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys, monkeypatch):
+    output, own, written = tmp_path / "mine.yaml", tmp_path / "mine_sums.csv", []
+    # As if a row had been an example.
+    monkeypatch.setattr(proposal, "tables_without_examples", lambda *_: {"sums": sums.read_text()})
+    write = files.write_text
+    monkeypatch.setattr(files, "write_text", lambda path, text: [write(path, text), written.append(path)])
     given = ["--template", *(f"{name}/sums={text}" for name, text in KNOWN.items())]
     words = ["scout", *NEEDED, "--table", str(sums), *given, "--output", str(output)]
     assert main(words) == 0
@@ -74,7 +79,8 @@ def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys):
         reason = f"Left out: format {name}: the best wording of sums in {name} has 0% right answers"
         assert reason in said
         assert reason in output.read_text()
-    assert config["operators"] == {"sums": {"table": str(sums)}}
+    assert config["operators"] == {"sums": {"table": str(own)}}
+    assert (written, own.read_text()) == ([own, output], sums.read_text())
     assert config["train_prompts"] + config["eval_prompts"] < config["census_pairs"] == len(pd.read_csv(sums))
     assert config["results"] == "results/mine"
     assert f"snakemake --configfile {output}" in said

@@ -4,14 +4,17 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 import pytest
+from example_tables import filled
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.contrasts import ALL
 from form_invariance.experiment.membership import Effects, Membership
 from form_invariance.randomness import generator
 from form_invariance.stages.circuit.compute import circuit_table, halves_table
+from form_invariance.stages.overlap.answer import answer
 from form_invariance.stages.overlap.compute import by_both_rules, overlap_table, reliability_table
 from form_invariance.stages.overlap.differing import operator_overlap_table
-from form_invariance.stages.overlap.table import with_another
+from form_invariance.stages.overlap.table import FORMAT_CORRELATION, OVERLAP, with_another
 from form_invariance.statistics import expected_jaccard, wilson
 
 
@@ -174,6 +177,13 @@ def test_formats_with_the_same_true_effects_reach_the_ceiling_of_parts_and_no_ot
     assert same.query("kind == 'split_half'")["jaccard"].mean() > ceiling + 0.1
     half = reliability_table({"s": noisy(truth), "c": noisy(truth), "w": noisy(other)}, [40], seed=0)
     assert half.query("kind == 'across_parts'")["jaccard"].item() < ceiling - 0.1
+    overlap = filled(OVERLAP, [("s+c+w", -1, 40)], "formats layer k", keys="operator", operator="+", used=True)
+    correlation = filled(FORMAT_CORRELATION, [(ALL, -1)], "formats layer", keys="operator", operator=ALL)
+    given = {"overlap": overlap, "reliability": half.assign(operator="+"), "format_correlation": correlation}
+    (told,) = answer(given, 40)
+    means = half.groupby("kind")["jaccard"].mean()
+    parts = told.table[["Jaccard by parts", "ceiling of that"]].iloc[0].tolist()
+    assert parts == pytest.approx(means[["across_parts", "parts"]].tolist())
 
 
 def test_candidates_that_are_not_all_neurons_or_of_other_layers():
