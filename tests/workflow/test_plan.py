@@ -3,6 +3,8 @@
 import re
 import subprocess
 
+import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from stub_checkout import ROOT, snakemake
@@ -62,6 +64,12 @@ def test_jobs_of_a_dry_run_and_their_hours_by_past_runs(tmp_path):
     (tmp_path / "results/m/word/addition").mkdir(parents=True)
     (tmp_path / "results/m/word/addition/census.parquet").touch()
     assert plan.jobs(LISTING, tmp_path)[0].reason == "output is missing"
+
+
+def test_a_group_has_jobs_of_one_rule():
+    rules = ["census"] * (job_costs.GROUPED + 1) + ["probe", "specificity", "specificity"]
+    jobs = pd.DataFrame({"rule": rules, "model": "m", "pending": True, "loads": True, "on_gpu": True})
+    assert plan._total(jobs.assign(seconds=np.nan, past=np.nan))[1].endswith("on a cluster they are 5 groups.")
 
 
 def census_of(form):
