@@ -57,7 +57,10 @@ def test_a_process_sends_its_time_and_memory(channel):
 def test_the_benchmark_file_gets_the_jobs_columns_and_keeps_its_time_stamp(benchmark):
     benchmark.write_text(f"{HEADER}\n{WAITED}\n")
     os.utime(benchmark, ns=(123, 456_000_000_789))
+    # A file that takes its place leaves the old one whole.
+    (old := benchmark.parents[1] / "old").hardlink_to(benchmark)
     assert job_usage.correct(used(benchmark))
+    assert old.read_text() == f"{HEADER}\n{WAITED}\n"
     assert benchmark.stat().st_mtime_ns == 456_000_000_789
     before = dict(zip(HEADER.split("\t"), WAITED.split("\t"), strict=True))
     missing = dict.fromkeys(("max_vms", "max_uss", "max_pss", "io_in", "io_out"), "NA")
