@@ -139,6 +139,14 @@ def packaged_copy(tmp_path):
     return Path(shutil.copytree(PACKAGED / "embedded-shared", tmp_path / "model"))
 
 
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A checkout in which nothing has run."""
+    from stub_checkout import make_checkout
+
+    return make_checkout(tmp_path_factory.mktemp("clean") / "checkout")
+
+
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
     """A checkout whose small grid has run; whoever changes it puts it back."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import oracles
 import pytest
 import torch
+from hugging_face import TOKENS
 from torch import nn
 
 from conftest import FAMILIES
@@ -13,7 +14,6 @@ from form_invariance import library
 from form_invariance.errors import UserError
 from form_invariance.model import decoder, proof
 
-TOKENS = torch.arange(3, 87, 7)[None]
 DTYPES = torch.float32, torch.float16, torch.bfloat16
 
 
@@ -38,6 +38,11 @@ def change(model):
         weight += 0.05 * torch.randn(weight.shape, generator=generator)
 
 
+@torch.no_grad()
+def logits(model):
+    return model(TOKENS).logits
+
+
 def assert_logits(source, expected, tokenizer=None):
     run = library.load_model(source, tokenizer=tokenizer, device="cpu")
     with torch.no_grad():
@@ -53,8 +58,7 @@ def test_logits_are_those_of_the_weights_in_memory(family_folders, monkeypatch, 
     model, tokenizer = in_memory(family_folders[family])
     change(model.to(dtype))
     monkeypatch.setattr(Path, "open", None)  # nothing is read from disk
-    with torch.no_grad():
-        expected = model(TOKENS).logits
+    expected = logits(model)
     run = assert_logits(model, expected, tokenizer)
     if dtype == torch.float32:
         own = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
@@ -115,10 +119,10 @@ def test_a_model_that_was_changed_after_it_was_built(family_folders, name):
     """Its modules count, not its configuration."""
     family, alter = CHANGED[name]
     model, tokenizer = in_memory(family_folders[family])
+    before = logits(model)
     with torch.no_grad():
-        before = model(TOKENS).logits
         alter(model)
-        expected = model(TOKENS).logits
+    expected = logits(model)
     assert_logits(model, expected, tokenizer)
     assert torch.equal(before, expected) == (name == "rope_theta")
 
@@ -158,8 +162,7 @@ def test_rounding_is_a_fifth_of_the_proofs_limit(family_folders, monkeypatch, fa
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_compiled_model(tuned, whole):
     model, tokenizer = tuned
-    with torch.no_grad():
-        expected = model(TOKENS).logits
+    expected = logits(model)
     if whole:
         model = torch.compile(model)
     else:
@@ -193,8 +196,7 @@ def test_classes_with_llamas_modules(family_folders, tmp_path, name):
     tokenizer = in_memory(family_folders["llama"])[1]
     model = of_class(name, SAME_MODULES[name], len(tokenizer))
     change(model)
-    with torch.no_grad():
-        expected = model(TOKENS).logits
+    expected = logits(model)
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     assert_logits(model, expected, tokenizer)

@@ -32,11 +32,6 @@ def model(folder):
     return load(folder)
 
 
-@pytest.fixture(scope="module")
-def theirs(folder):
-    return rivals.load(folder, torch.float32, "cpu")
-
-
 def counted(run):
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         run()
@@ -63,7 +58,7 @@ def test_operations_of_a_patch(model, layer):
     assert found == pytest.approx((n + 1) * replay_operations(model.config, 3 - layer, 9), rel=0.02)
 
 
-def test_command(folder, theirs, tmp_path, capsys):
+def test_command(folder, tmp_path, capsys):
     """Replay agrees with every rival, also where the last batch is not full; its speedup is the ratio of times."""
     sizes = ["--candidates", "32", "--hooked", "20", "--prompts", "4", "--repeats", "1", "--lengths", "9"]
     assert main(["--model", str(folder), *sizes, "--output", str(tmp_path)]) == 0
@@ -75,7 +70,7 @@ def test_command(folder, theirs, tmp_path, capsys):
     table = table[table["suite"] == "replay"]
     assert (table["difference"] < 1e-5).all()
     first, every = (table[table["layer"] == layer].set_index("stage") for layer in (2, -1))
-    assert set(first.index) == {"replay", *theirs}
+    assert set(first.index) == {"replay", *rivals.load(folder, torch.float32, "cpu")}
     assert every["units"].to_dict() == (2 * first["units"]).to_dict()
     for rows in (first, every):
         each = rows["seconds"] / rows["units"]

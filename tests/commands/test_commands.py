@@ -21,18 +21,16 @@ from form_invariance.tables.files import provenance_of, read_table, read_tensors
 
 pytestmark = pytest.mark.slow
 
-MADE = {"finished": planted, "separate": separate}
-
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     return planted(tmp_path_factory)
 
 
-@pytest.fixture(scope="module", params=MADE)
+@pytest.fixture(scope="module", params=[planted, separate])
 def both(request, tmp_path_factory):
     """Whether the formats share their neurons, and the run of this model."""
-    return request.param == "finished", MADE[request.param](tmp_path_factory)
+    return request.param is planted, request.param(tmp_path_factory)
 
 
 def test_the_model_adds_but_for_what_it_was_made_to_misread(both):

@@ -13,7 +13,7 @@ import torch
 import yaml
 from configurations import SHIPPED
 from nights import at_night
-from stub_checkout import ROOT, make_checkout, pending, snakemake
+from stub_checkout import ROOT, pending, snakemake
 
 from form_invariance.cli import command_line
 from form_invariance.experiment.questions import QUESTIONS
@@ -126,11 +126,6 @@ def merged(base, more):
     if not isinstance(base, dict) or not isinstance(more, dict):
         return more
     return base | {key: merged(base.get(key), value) for key, value in more.items()}
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return make_checkout(tmp_path_factory.mktemp("guides") / "checkout")
 
 
 @pytest.mark.parametrize(

@@ -41,13 +41,13 @@ class HuggingFace:
         layers = range(self.model.config.num_hidden_layers)
         self.readers = [self.model.get_submodule(down.format(layer)) for layer in layers]
 
+    @torch.no_grad()
     def logits(self, tokens, change=lambda layer, post: post):
         """Last-token logits (B, V); `change(layer, neurons (B, T, m))` gives the neurons of each layer."""
         changes = [(one, lambda post, at=layer: change(at, post)) for layer, one in enumerate(self.readers)]
         with reading(*changes):
             return self.model(tokens).logits[:, -1]
 
-    @torch.no_grad()
     def neurons(self, tokens):
         """All neurons' activations, (layers, B, T, m)."""
         seen = []

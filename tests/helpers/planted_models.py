@@ -57,6 +57,11 @@ def planted_neurons(shared, seed, planted=PLANTED, width=WIDTH):
 
 def write_model(folder, shared, seed):
     """Write the model as an ordinary Hugging Face folder; `shared` as in `planted_neurons`."""
+    save(folder, *model_of(shared, seed))
+
+
+def model_of(shared, seed):
+    """The model's weights by their Hugging Face names, and its tokenizer."""
     tokenizer = build_tokenizer(TEMPLATES.values())
     planted, layers = planted_neurons(shared, seed), []
     for layer in range(LAYERS):
@@ -70,7 +75,7 @@ def write_model(folder, shared, seed):
             for name in list(TEMPLATES)[: 1 if shared else None]:
                 plant(gate, up, down, planted[name, layer], shares, None if shared else name)
         layers.append(matrices)
-    save(folder, weights_of(*embeddings(tokenizer), layers), tokenizer)
+    return weights_of(*embeddings(tokenizer), layers), tokenizer
 
 
 def random_neurons(rng, width=WIDTH, written=UNREAD):

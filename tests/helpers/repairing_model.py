@@ -6,14 +6,9 @@ to the answer, and one format misreads it. So a donor with the same operands rep
 answer and other operands does not, and no donor brings its own answer unless its rest is the same.
 """
 
-import numpy as np
 import planted_models
-import torch
-from planted_models import TEMPLATES
-from safetensors.numpy import load_file
-from safetensors.torch import save_file
 
-from embedded_training.tokenizer import LARGEST_NUMBER, build_tokenizer
+from embedded_training.tokenizer import LARGEST_NUMBER
 
 MISREAD_FROM = 40
 """The misreading format adds 7 to larger sums of the parts."""
@@ -26,10 +21,7 @@ def part(number):
 
 
 def write_model(folder, seed):
-    """Write the model as an ordinary Hugging Face folder."""
-    planted_models.write_model(folder, shared=True, seed=seed)
-    weights = {name: np.array(weight) for name, weight in load_file(folder / "model.safetensors").items()}
-    tokenizer = build_tokenizer(TEMPLATES.values())
+    weights, tokenizer = planted_models.model_of(True, seed)
     embedding = weights["model.embed_tokens.weight"]
     for number in range(LARGEST_NUMBER + 1):
         token = tokenizer.token_to_id(str(number))
@@ -42,5 +34,4 @@ def write_model(folder, seed):
     gate = weights["model.layers.1.mlp.gate_proj.weight"]
     for neuron in (0, 1):
         gate[neuron, planted_models.CONSTANT] *= (MISREAD_FROM + neuron) / (planted_models.READ_RIGHT_TO + neuron)
-    tensors = {name: torch.from_numpy(weight) for name, weight in weights.items()}
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    planted_models.save(folder, weights, tokenizer)

@@ -5,7 +5,7 @@ import re
 import shlex
 
 import yaml
-from stub_checkout import make_checkout, snakemake
+from stub_checkout import done, make_checkout
 
 from form_invariance.cli import main
 
@@ -14,8 +14,7 @@ def calls_of(folder, config, *targets):
     """The command lines that make some files, or everything, in a valid order, as a dry run prints them."""
     checkout = make_checkout(folder)
     (checkout / "config/config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
-    status, out = snakemake(checkout, "-n", "-p", *targets)
-    assert status == 0, out
+    out = done(checkout, "-n", "-p", *targets)
     lines = re.findall(r"^Shell command: python -m form_invariance (.*?) 2> ", out, re.MULTILINE | re.DOTALL)
     return [shlex.split(line) for line in lines]
 

@@ -47,6 +47,13 @@ def snakemake(
     return snakemake_forks.run(words, folder or checkout, environment(checkout, home))
 
 
+def done(checkout: Path, *words: str, folder: Path | None = None) -> str:
+    """All output of Snakemake, which must succeed."""
+    status, out = snakemake(checkout, *words, folder=folder)
+    assert status == 0, out
+    return out
+
+
 def noted_calls(checkout: Path) -> list[list[str]]:
     """The command lines that a checkout's stubs were called with."""
     return [json.loads(line) for line in (checkout / "calls.jsonl").read_text().splitlines()]
@@ -72,9 +79,7 @@ def job_counts(out: str) -> dict[str, int]:
 
 def pending(checkout: Path, *words: str) -> dict[str, int]:
     """How many jobs of each rule a dry run lists."""
-    status, out = snakemake(checkout, "-n", *words)
-    assert status == 0, out
-    return job_counts(out)
+    return job_counts(done(checkout, "-n", *words))
 
 
 def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
@@ -107,5 +112,4 @@ def _finish(folder: Path) -> None:
     # A changed configuration is checked with every operand.
     config["operands"] |= {"operand_max": 99, "answer_max": 99}
     (checkout / "config/config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
-    status, out = snakemake(checkout)
-    assert status == 0, out
+    done(checkout)

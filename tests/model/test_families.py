@@ -21,15 +21,11 @@ DOWN = {"gpt-neox": [NEOX], "gpt-neox-sequential": [NEOX], "gpt2": ["transformer
 """What reads the neurons, where it is not named as in Llama."""
 
 
-@pytest.fixture(params=FAMILIES)
-def pair(request, family_folders):
-    folder = family_folders[request.param]
-    return models.load(folder), HuggingFace(folder, *DOWN.get(request.param, ()))
-
-
+@pytest.mark.parametrize("family", FAMILIES)
 @torch.no_grad()
-def test_logits_and_single_neuron_patches(pair):
-    model, theirs = pair
+def test_logits_and_single_neuron_patches(family_folders, family):
+    folder = family_folders[family]
+    model, theirs = models.load(folder), HuggingFace(folder, *DOWN.get(family, ()))
     generator = torch.Generator().manual_seed(3)
     clean, corrupt = torch.randint(0, model.config.vocabulary, (2, 4, 13), generator=generator)
     answers = torch.randperm(model.config.vocabulary, generator=generator)[:8].view(4, 2)

@@ -35,7 +35,6 @@ CHANGES = [
     {"transformers_weights": "other.safetensors"},
 ]
 
-
 BY_DAY = [("llama", True), ("gpt2", False), ("gemma3", False)]
 AT_NIGHT = [("gpt2", True), ("gemma3", True), ("qwen2", False), ("gemma2", False), ("gpt-neox", False)]
 EACH = [*BY_DAY, *(pytest.param(*one, marks=pytest.mark.nightly) for one in AT_NIGHT)]

@@ -65,8 +65,6 @@ def test_a_table_is_asked_with_its_fields(tokenizer, tmp_path):
 
 SAME = "id,word,of,answer\n\n1,mouse,x,mice\n2,one,x,two\n3,mouse,x,mouse\n"
 JOINED = "first,second,answer\nab,c,x\na,bc,y\n"
-
-
 SAME_PROMPTS = [
     (SAME, "{of}: {{word}}, two", "rows 1 and 3", "{id} {word}"),
     (JOINED, "{first}{second}", "'abc': rows 1 and 2", "{first} {second}"),

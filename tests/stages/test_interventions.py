@@ -7,7 +7,6 @@ import oracles
 import pandas as pd
 import pytest
 import torch
-from ablations import at_last_token
 from small_prompts import CACHE_PROMPTS, PAIRS, plain_means, prepare
 
 from form_invariance.experiment import ablation, intervene, readout
@@ -41,7 +40,7 @@ def test_keep_only_and_knockout_equal_hooks(family_folders, family, name, center
     run = next(ablation.start_runs(model, tokens, answers, first))
     for masks in (circuit, ~circuit):
         everywhere = ablation.ablate_all_positions(model, run, masks, means, bos=bos, center=center)
-        last = at_last_token(model, run, masks, means, center)
+        last = intervene.read_replaced(model, run.last_token, answers, masks, means.last_token(first), center)
         for got, positions in ((everywhere, slice(int(bos), None)), (last, slice(-1, None))):
             for row, mask in enumerate(masks):
                 z = oracles.ablated(bridge, tokens, first, mask, plain[first:], positions)

@@ -14,7 +14,6 @@ from form_invariance.stages.patching.compute import patch_layers, patch_neurons
 
 pytestmark = pytest.mark.slow
 
-
 MODELS = [("tiny", "symbolic"), ("tiny", "word"), ("embedded-shared", "word"), ("embedded-separate", "code")]
 
 

@@ -11,7 +11,7 @@ from form_invariance.experiment.controls import circuit_set
 from form_invariance.experiment.intervene import start
 from form_invariance.experiment.run import Run
 from form_invariance.model.batches import by_length
-from form_invariance.problems.tasks import TableTask, pool, stated, targets
+from form_invariance.problems.tasks import TableTask
 from form_invariance.stages.attribution.compute import attribute, corrupt_activations
 from form_invariance.stages.census.compute import ask, take_census
 from form_invariance.stages.dataset.compute import Choice, make_dataset
@@ -60,14 +60,12 @@ def means(run, census):
     return mean_cache.compute(run.model, run.tokenizer, [census["prompt"].tolist()])
 
 
-def test_census(run, task):
-    problems = stated(task, pool(task))
-    prompts, wanted = targets(task, run.tokenizer, TEMPLATE, problems, "x")
-    together = ask(run.model, run.tokenizer, prompts, wanted)
-    for row in range(0, len(prompts), 3):
-        alone = ask(run.model, run.tokenizer, prompts[row : row + 1], wanted[row : row + 1])
+def test_census(run, census):
+    for row in range(0, len(census), 3):
+        one = census.iloc[row : row + 1]
+        alone = ask(run.model, run.tokenizer, one["prompt"].tolist(), one["answer_token"].to_numpy())
         for name, values in alone.items():
-            np.testing.assert_allclose(together[name][row], values[0], atol=1e-5, rtol=1e-5, err_msg=name)
+            np.testing.assert_allclose(one[name], values, atol=1e-5, rtol=1e-5, err_msg=name)
 
 
 def test_attribution_and_patching(run, dataset, tiny_folder):

@@ -21,20 +21,17 @@ from form_invariance.tables import files as tables_io
 from form_invariance.tables.keys import by_key, common_keys, matching_cells
 
 KEYS = {"model": "m", "format": "code", "operator": "sum"}
+TABLE = pd.DataFrame({"k": [10, 10], "layer": [3, 4], "neuron": [7, 8]})
 
 
-def circuit():
-    return pd.DataFrame({"k": [10, 10], "layer": [3, 4], "neuron": [7, 8]})
-
-
-def write(path, table=None, keys=KEYS):
-    tables_io.write_table(circuit() if table is None else table, path, CIRCUIT, {"seed": 5}, keys)
+def write(path, table=TABLE, keys=KEYS):
+    tables_io.write_table(table, path, CIRCUIT, {"seed": 5}, keys)
 
 
 def test_a_table_comes_back_with_its_provenance_and_meanings(tmp_path):
     path = tmp_path / "deep/circuit.parquet"
-    write(path, circuit()[["neuron", "k", "layer"]])
-    pd.testing.assert_frame_equal(tables_io.read_table(path, CIRCUIT), circuit())
+    write(path, TABLE[["neuron", "k", "layer"]])
+    pd.testing.assert_frame_equal(tables_io.read_table(path, CIRCUIT), TABLE)
     provenance = tables_io.provenance_of(path)
     assert (provenance["seed"], provenance["table"]) == (5, "circuit")
     assert b"layer" in pq.read_schema(path).field("layer").metadata[b"meaning"]
@@ -47,7 +44,7 @@ def test_a_table_comes_back_with_its_provenance_and_meanings(tmp_path):
         (lambda path: write(path), "is not a table of the kind 'overlap': column '.*' is missing"),
         (lambda path: None, "does not exist"),
         (lambda path: write(path) or path.write_bytes(path.read_bytes()[:-20]), "cannot be read as Parquet"),
-        (lambda path: circuit().to_parquet(path), "its checksum does not match"),
+        (lambda path: TABLE.to_parquet(path), "its checksum does not match"),
     ],
 )
 def test_another_table_is_refused(tmp_path, make, said):
@@ -59,7 +56,7 @@ def test_another_table_is_refused(tmp_path, make, said):
 
 def test_wrong_columns_are_not_written(tmp_path):
     with pytest.raises(ValueError, match="columns"):
-        write(tmp_path / "x.parquet", circuit().drop(columns="k"))
+        write(tmp_path / "x.parquet", TABLE.drop(columns="k"))
     assert not (tmp_path / "x.parquet").exists()
 
 
@@ -179,11 +176,11 @@ def test_damaged_tensors_are_refused_by_name_or_still_whole(tmp_path):
 def test_files_carry_their_keys(tmp_path):
     paths = [tmp_path / name for name in ("code.parquet", "word.parquet", "means.safetensors")]
     for path, form in zip(paths[:2], ("code", "word"), strict=True):
-        write(path, circuit() if form == "code" else circuit().iloc[:0], {**KEYS, "format": form})
+        write(path, TABLE if form == "code" else TABLE.iloc[:0], {**KEYS, "format": form})
     tables_io.write_tensors({"a": torch.zeros(1)}, paths[2], "mean_cache", {}, KEYS)
     whole = pd.read_parquet(paths[0])
     assert whole[["model", "operator"]].drop_duplicates().to_numpy().tolist() == [["m", "sum"]]
-    assert tables_io.read_table(paths[0], CIRCUIT).equals(circuit())
+    assert tables_io.read_table(paths[0], CIRCUIT).equals(TABLE)
     assert by_key(paths[2:], "format") == {"code": paths[2]}
     assert common_keys(*paths) == {"model": "m", "operator": "sum"}
     with pytest.raises(UserError, match=f"{paths[1]} and {paths[0]} are both of m/sum; give one file of each"):

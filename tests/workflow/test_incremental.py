@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 
 import pytest
 import yaml
-from stub_checkout import listed_jobs, snakemake
+from stub_checkout import done, listed_jobs
 
 pytestmark = pytest.mark.slow
 
@@ -19,11 +19,9 @@ MODEL = "embedded-shared"
 
 def planned(checkout, *words):
     """By rule and wildcards: inputs and outputs of a dry run's jobs, without the target rule's."""
-    status, out = snakemake(checkout, "-n", *words)
-    assert status == 0, out
     return {
         (rule, frozenset(named.items())): [{*fields.get(kind, "").split(", ")} for kind in ("input", "output")]
-        for rule, fields, named in listed_jobs(out)
+        for rule, fields, named in listed_jobs(done(checkout, "-n", *words))
         if rule != "default"
     }
 
@@ -44,10 +42,6 @@ def following(jobs, first):
         found |= more
         waiting += more
     return found
-
-
-def pending(checkout):
-    return set(planned(checkout))
 
 
 @contextmanager
@@ -126,7 +120,7 @@ def test_a_change_of_the_configuration(finished, jobs, change):
     edit, concerned = CHANGES[change]
     first = set().union(*(select(jobs, rules, **wanted) for rules, wanted in concerned))
     with configured(finished, edit):
-        found = pending(finished)
+        found = planned(finished).keys()
     # The report contains the configuration.
     assert found == following(jobs, first) | {("report", frozenset())}
 
@@ -134,7 +128,7 @@ def test_a_change_of_the_configuration(finished, jobs, change):
 def test_a_model_is_added(finished):
     other = {"source": "embedded:embedded-separate"}
     with configured(finished, lambda config: config["models"].update(other=other)):
-        every, found = planned(finished, "--forceall"), pending(finished)
+        every, found = planned(finished, "--forceall"), planned(finished).keys()
     new = {job for job in every if ("model", "other") in job[1]}
     # Every browser links to the others.
     assert found == following(every, new | select(every, "browser paper_tables"))
@@ -169,7 +163,7 @@ def test_modules_are_edited(finished, jobs, modules, rules):
     with ExitStack() as edits:
         for module in modules.split():
             edits.enter_context(appended(finished / "src/form_invariance" / module))
-        found = pending(finished)
+        found = planned(finished).keys()
     names = {job: ":".join([job[0], *dict(job[1]).get("figure", "").split()]) for job in jobs}
     first = {job for job, name in names.items() if any(fnmatch(name, pattern) for pattern in rules.split())}
     assert found == following(jobs, first)
@@ -187,4 +181,4 @@ def test_time_stamps_and_documents_rerun_nothing(finished, time_stamps):
             path.parent.mkdir(exist_ok=True)
             path.touch()
             edits.enter_context(appended(path))
-        assert pending(finished) == set()
+        assert planned(finished) == {}

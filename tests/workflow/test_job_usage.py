@@ -16,13 +16,6 @@ WAITED = "4.0000\t0:00:04\t16.12\t30.00\t10.00\t11.00\t0.00\t0.00\t0.50\t0.02"
 
 
 @pytest.fixture
-def channel():
-    here, fork = socket.socketpair(type=socket.SOCK_DGRAM)
-    with here, fork:
-        yield here, fork
-
-
-@pytest.fixture
 def benchmark(tmp_path):
     path = tmp_path / "logs/results/benchmarks/rule/m.1.tsv"
     path.parent.mkdir(parents=True)
@@ -34,20 +27,21 @@ def used(benchmark, began=0.0):
     return {"log": log, "began": began, "cpu_time": 6.0, "max_rss": 700.25}
 
 
-def test_a_process_sends_its_time_and_memory(channel):
-    here, fork = channel
-    assert job_usage.receive(here) == []
-    child = os.fork()
-    if not child:
-        began = time.process_time()
-        filled = np.ones(50 << 17)  # 50 MiB
-        while time.process_time() - began < 0.3:
-            filled += 1
-        job_usage.send(fork, 5.0)
-        job_usage.send(fork, 6.0)
-        os._exit(0)
-    _, status, known = os.wait4(child, 0)
-    first, second = job_usage.receive(here)
+def test_a_process_sends_its_time_and_memory():
+    here, fork = socket.socketpair(type=socket.SOCK_DGRAM)
+    with here, fork:
+        assert job_usage.receive(here) == []
+        child = os.fork()
+        if not child:
+            began = time.process_time()
+            filled = np.ones(50 << 17)  # 50 MiB
+            while time.process_time() - began < 0.3:
+                filled += 1
+            job_usage.send(fork, 5.0)
+            job_usage.send(fork, 6.0)
+            os._exit(0)
+        _, status, known = os.wait4(child, 0)
+        first, second = job_usage.receive(here)
     assert (status, first["began"], second["began"]) == (0, 5.0, 6.0)
     assert first["log"] == os.path.realpath("/proc/self/fd/2")
     assert 0.3 <= first["cpu_time"] <= second["cpu_time"] <= known.ru_utime + known.ru_stime

@@ -7,7 +7,7 @@ from shlex import quote
 
 import pytest
 import yaml
-from stub_checkout import ROOT, job_counts, make_checkout, noted_calls, pending, snakemake
+from stub_checkout import ROOT, done, job_counts, make_checkout, noted_calls, pending
 
 from form_invariance.errors import UserError
 from form_invariance.workflow.paths import check_folders
@@ -24,15 +24,8 @@ OPERANDS = {"operand_min": 6, "operand_max": 30, "answer_min": 3, "answer_max": 
 SMALL = ("--configfile", str(ROOT / "config/test.yaml"), "--config", f"operands={OPERANDS}")
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return make_checkout(tmp_path_factory.mktemp("odd") / "checkout")
-
-
 def run(checkout, folder, *words):
-    status, out = snakemake(checkout, "-s", str(checkout / "Snakefile"), *words, folder=folder)
-    assert status == 0, out
-    return out
+    return done(checkout, "-s", str(checkout / "Snakefile"), *words, folder=folder)
 
 
 def project(folder, name):
@@ -78,8 +71,7 @@ def test_files_of_the_user_may_have_any_path_and_a_change_is_seen_though_it_is_o
 def test_the_checkout_may_have_any_path_without_braces(tmp_path):
     own = make_checkout(tmp_path / PLAIN)
     target = "results/embedded-shared/code/addition/census.parquet"
-    status, out = snakemake(own, target, *SMALL)
-    assert status == 0, out
+    done(own, target, *SMALL)
     # The checkout's own source ran, which only notes its calls.
     assert [command for command, *_ in noted_calls(own)] == ["model-files", "census"]
     assert pending(own, target, *SMALL) == {}
@@ -104,9 +96,7 @@ def run_module(folder, checkout, *words, **config):
         "use rule * from form_invariance as fi_*\n"
         "rule mine:\n    default_target: True\n    input: rules.fi_all.input\n"
     )
-    status, out = snakemake(checkout, *words, "--cores", "2", folder=folder)
-    assert status == 0, out
-    return out
+    return done(checkout, *words, "--cores", "2", folder=folder)
 
 
 def test_a_module_with_a_prefix_runs_and_leaves_the_users_files_where_they_are(checkout, tmp_path):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from stub_checkout import ROOT, listed_jobs, make_checkout, noted_calls, pending, snakemake
+from stub_checkout import ROOT, done, listed_jobs, make_checkout, noted_calls, pending, snakemake
 
 from form_invariance.cli import command_line
 from form_invariance.experiment.options import recorded
@@ -16,20 +16,6 @@ from form_invariance.workflow import source_digest
 from form_invariance.workflow.job_costs import OPERATIONS
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def clean(tmp_path_factory):
-    return make_checkout(tmp_path_factory.mktemp("clean") / "checkout")
-
-
-@pytest.fixture(scope="module")
-def planned(clean):
-    """What a dry run of the default configuration prints."""
-    status, out = snakemake(clean, "-n")
-    assert status == 0, out
-    return out
-
 
 MODELS = ("embedded-shared", "embedded-separate")
 GRID = {
@@ -40,10 +26,10 @@ GRID = {
 }
 
 
-def test_default_dry_run_lists_every_cell(clean, planned):
+def test_default_dry_run_lists_every_cell(checkout):
     variants = {f"{name}~{number}" for name, number in product(GRID["format"], (1, 2))}
     found = {}
-    for rule, _, wildcards in listed_jobs(planned):
+    for rule, _, wildcards in listed_jobs(done(checkout, "-n")):
         found.setdefault(rule, []).append(wildcards)
     figures = {job["figure"] for job in found.pop("figure")}
     assert {"overlap", "keep_only", "knockout", "exchange", "transfer"} <= figures
@@ -55,16 +41,15 @@ def test_default_dry_run_lists_every_cell(clean, planned):
         assert sorted(tuple(job.values()) for job in jobs) == sorted(cells), rule
     assert {"census", "patching", "transfer", "summary_figure", "answers", "report"} <= set(found)
     assert not any(rule.startswith("train") for rule in found)
-    assert not (clean / "results").exists()
+    assert not (checkout / "results").exists()
 
 
-def test_the_papers_models_are_planned_without_weights(clean):
-    jobs = pending(clean, "--configfile", "config/paper.yaml")
+def test_the_papers_models_are_planned_without_weights(checkout):
+    jobs = pending(checkout, "--configfile", "config/paper.yaml")
     assert jobs["census"] == jobs["patching"] == 3 * 12
     assert sum(jobs.get(rule, 0) for rule in OPERATIONS) == 3 * 87
     target = "results/paper/llama-3-8b/code/probe.parquet"
-    status, out = snakemake(clean, target, "-n", "-p", "--configfile", "config/paper.yaml")
-    assert status == 0
+    out = done(checkout, target, "-n", "-p", "--configfile", "config/paper.yaml")
     revision = "8cde5ca8380496c9a6cc7ef3a8b46a0372a1d920"
     record = "results/paper/llama-3-8b/model_files.parquet"
     source = f"--model=meta-llama/Meta-Llama-3-8B --revision={revision}"
@@ -105,8 +90,7 @@ def test_hostile_values_reach_the_commands_as_they_are(tmp_path):
     config["operators"]["addition"] = "-0 + a + b"
     (checkout / "config/config.yaml").write_text(yaml.safe_dump(config))
     targets = [f"results/of-{name}/{name}/addition/census.parquet" for name in EVIL]
-    status, out = snakemake(checkout, *targets)
-    assert status == 0, out
+    done(checkout, *targets)
     calls = list(parsed(checkout))
     assert {command for command, _ in calls} == {"model-files", "census"}
     found = {one.model: (one.device, one.template) for command, one in calls if command == "census"}
@@ -139,26 +123,26 @@ def test_mean_cache_leaves_out_the_pairs_of_every_format(finished):
     ]
 
 
-def test_a_mistake_found_by_a_job_is_on_the_terminal(clean):
+def test_a_mistake_found_by_a_job_is_on_the_terminal(checkout):
     target = "results/embedded-shared/word/division/dataset.parquet"
-    (clean / "fail").write_text("dataset")
+    (checkout / "fail").write_text("dataset")
     try:
-        status, out = snakemake(clean, target)
+        status, out = snakemake(checkout, target)
     finally:
-        (clean / "fail").unlink()
+        (checkout / "fail").unlink()
     assert status != 0
     assert "\nerror: census.parquet has no correct rows; choose another model\n" in out
-    assert not (clean / target).exists()
-    shutil.rmtree(clean / "results")
+    assert not (checkout / target).exists()
+    shutil.rmtree(checkout / "results")
 
 
-def test_a_mistake_in_the_configuration_is_one_sentence(clean):
-    (clean / "mine.yaml").write_text("sede: 1")
-    status, out = snakemake(clean, "--configfile", "mine.yaml")
+def test_a_mistake_in_the_configuration_is_one_sentence(checkout):
+    (checkout / "mine.yaml").write_text("sede: 1")
+    status, out = snakemake(checkout, "--configfile", "mine.yaml")
     (line,) = (line for line in out.splitlines() if not line.startswith("Using workflow specific profile"))
     assert status != 0
     assert re.match("error: .*'sede'.*'seed'", line)
-    assert not (clean / "results").exists()
+    assert not (checkout / "results").exists()
 
 
 def test_all_imports_of_the_package_are_found():
