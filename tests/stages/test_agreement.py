@@ -248,6 +248,8 @@ def test_correlations_are_compared_with_the_strongest_of_neurons_that_are_not_sh
     found = answered(related(KINDS))
     difference = rows.loc["all", "difference"]
     assert f"the others in each operator: {difference:+.3f}" in found.sentence
+    assert "75% have exactly the same heuristic families in all of them (mean over" in found.sentence
+    assert "; 10% if neurons are permuted." in found.sentence
     shown = found.table.set_index("operator")
     assert shown["correlation, not shared, same effect"].tolist() == pytest.approx([*means["matched_effect"]])
     assert shown["difference"].tolist() == pytest.approx(rows["difference"][:2].tolist())

@@ -1,0 +1,66 @@
+"""The report's sentences have the numbers of the tables, in their order; other stages' tests have their own."""
+
+from example_tables import crossed, filled
+
+from form_invariance.beyond.engine_check import answer as engine_check
+from form_invariance.beyond.engine_check.table import COMPARED, ENGINE_CHECK
+from form_invariance.stages.census import answer as census
+from form_invariance.stages.census.table import CENSUS
+from form_invariance.stages.interventions import answer as interventions
+from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
+from form_invariance.stages.probe import answer as probe
+from form_invariance.stages.probe.table import PROBE
+
+
+def test_the_worst_and_the_best_cell_of_the_uniform_sample():
+    right = {("w", "-"): [1, 0, 0, 0], ("w", "+"): [1, 1, 0, 0], ("s", "-"): [1, 1, 1, 0], ("s", "+"): [1, 0]}
+    rows = [
+        (*cell, uniform, one if uniform else 1)
+        for cell, all_ in right.items()
+        for uniform in (True, False)
+        for one in all_
+    ]
+    table = filled(CENSUS, rows, "format operator uniform correct", keys="format operator")
+    (told,) = census.answer({"census": table}, 0)
+    assert told.sentence == "It answers 25.0% (w -) to 75.0% (s -) of the problems correctly."
+    assert told.table.values.tolist() == [["-", 0.25, 0.75], ["+", 0.5, 0.5]]
+
+
+def test_the_first_layer_from_which_more_than_half_is_read_and_the_best():
+    accuracies = {"s": [0.2, 0.6, 0.9, 0.8], "w": [0.1, 0.2, 0.5, 0.4]}
+    rows = [(name, name, name, *pair) for name, own in accuracies.items() for pair in enumerate(own)]
+    names = "format trained tested layer accuracy"
+    table = filled(PROBE, rows, names, keys="format", operator="all", position=0)
+    (told,) = probe.answer({"probe": table}, 0)
+    assert told.sentence.endswith("half of the answers from layer 1 (s), no layer (w) onwards.")
+    assert told.table["best layer"].tolist() == [2, 2]
+    assert told.table["accuracy there"].tolist() == [0.9, 0.5]
+
+
+def test_the_circuit_and_its_strongest_control_by_every_metric():
+    numbers = {"first": 0.3, "second": 0.2, "difference": 0.1, "low": 0.05, "high": 0.15, "verdict": "yes"}
+    names = {"intervention": ["keep_only", "knockout"], "metric": ["faithfulness", "accuracy", "probability"]}
+    names |= {"format": ["s", "w", "all"], "operator": ["+", "all"]}
+    table = crossed(INTERVENTION_CONTRASTS, k=10, **names, **numbers)
+    table["n_neurons"] = table["format"].map({"s": 5, "w": 0, "all": 5})
+    table = table[(table["format"] == "all") == (table["operator"] == "all")]
+    for told in interventions.answer({"intervention_contrasts": table}, 10):
+        said = "probability 0.300 (strongest control 0.200; difference 0.100, 95% interval 0.050 to 0.150)"
+        assert said in told.sentence
+        assert "means over 1 cells." in told.sentence
+        assert told.sentence.endswith("metric: yes. In 1 of 2 cells no neuron is shared; they are left out.")
+
+
+def test_the_largest_error_of_the_engine():
+    rows = [("patch", 10, 0.002, 4.0, 3e-6), ("patch", 20, 0.001, 3.0, 5e-6), ("no_op", 5, 1e-9, 4.0, 1e-9)]
+    names = "check values difference scale error"
+    table = filled(ENGINE_CHECK, rows, names, status=COMPARED, dtype="float32", tolerance=1e-4, prompts=2)
+    (told,) = engine_check.answer({"engine_check": table}, 0)
+    for said in (
+        "Of 35 values",
+        "error is 5.0e-06; the precision allows 1e-04",
+        "up to 4 and differ by at most 2.0e-03",
+    ):
+        assert said in told.sentence
+    (told,) = engine_check.answer({"engine_check": table.assign(status="no hooks")}, 0)
+    assert told.sentence == "It was not checked: no hooks."
