@@ -140,6 +140,9 @@ def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
     # What was there does not depend on what is knocked out.
     assert both.groupby("operator")["whole"].std().max() < 1e-9
     assert unmodified_probability(table, K) == pytest.approx(both.groupby("operator")["whole"].mean().mean())
+    low, value, high = (table[f"probability_{name}"].dropna() for name in ("low", "damage", "high"))
+    assert ((low <= value + 1e-9) & (value <= high + 1e-9)).all()
+    assert (low < high).any()
     matrix = exchange_matrix(knockout, "addition", "probability_damage")
     assert matrix.loc["best in symbolic", "symbolic"] == matrix.loc["shared by all", "symbolic"] > 0.02
     others = knockout.query("task == 'addition' != operator and format == 'symbolic' and neurons == 'circuit'")

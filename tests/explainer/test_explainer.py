@@ -118,6 +118,12 @@ def test_labelled_everywhere_is_labelled_in_every_format():
         assert found["neuron"].tolist() == expected
 
 
+def test_the_share_of_the_best_is_of_the_positive_effect():
+    effects = pd.DataFrame({"ie_mean": [0.3, 0.1, -0.2], "best": [True, False, False]})
+    assert steps.share_of_best(effects) == pytest.approx(0.75)
+    assert np.isnan(steps.share_of_best(effects.tail(1)))
+
+
 def test_keep_only_and_knockout_are_shown_next_to_the_unmodified_model(run):
     contrasts = pd.read_parquet(run.folder / "shared/intervention_contrasts.parquet")
     given = {"interventions": tables(run, "interventions"), "intervention_contrasts": contrasts}

@@ -67,7 +67,7 @@ def test_the_papers_numbers_are_shown_for_its_models_alone(inputs):
     counts = tables.census(census, SOURCES).set_index(["model", "format", "operator"])
     assert counts.loc[("big", "word", "multiplication"), "accuracy % paper"] == 65.3
     assert np.isnan(counts.loc[("big", "word", "addition"), "accuracy % paper"])
-    assert (counts[["pairs", "correct"]] == [3, 2]).all(axis=None)
+    assert (counts[["pairs", "correct", "accuracy %"]] == [3, 2, 200 / 3]).all(axis=None)
     significance = tables.significance(agreements, SOURCES)
     assert significance.query("model == 'big' and operator == 'addition'")["exact null paper"].eq(0.052).all()
     families = tables.families(cells, SOURCES).set_index(["model", "operator", "family", "format"])

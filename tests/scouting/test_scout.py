@@ -281,3 +281,12 @@ def test_every_job_reads_the_model(monkeypatch):
     jobs = 2 * len(config["formats"]) * operators + operators + 12
     assert found[1] - found[0] == pytest.approx(60 * jobs / sizes.machine.cores())
     assert sizes.seconds(config, "embedded-shared", 1e9) > found[1]
+
+
+def test_a_wording_is_tried_on_its_operator_alone():
+    given = {("s", "+"): ["{a} and {b} = "], ("s", "-"): ["{a} less {b} = "]}
+    question = Question(
+        "+", Arithmetic("a + b", OperandRange(1, 9, 1, 18)), {"s": ["{a}+{b}="], "w": ["{a}, {b}"]}
+    )
+    found = questions._with_templates(question, given).wordings
+    assert found == {"s": ["{a} and {b} = "], "w": ["{a}, {b}"]}

@@ -10,7 +10,7 @@ from form_invariance.errors import UserError
 from form_invariance.experiment.contrasts import ALL
 from form_invariance.experiment.membership import Effects, Membership
 from form_invariance.randomness import generator
-from form_invariance.stages.circuit.compute import circuit_table, halves_table
+from form_invariance.stages.circuit.compute import circuit_members, circuit_table, halves_table
 from form_invariance.stages.overlap.answer import answer
 from form_invariance.stages.overlap.compute import by_both_rules, overlap_table, reliability_table
 from form_invariance.stages.overlap.differing import operator_overlap_table
@@ -187,6 +187,11 @@ def test_formats_with_the_same_true_effects_reach_the_ceiling_of_parts_and_no_ot
     parts = told.table[["Jaccard by parts", "ceiling of that"]].iloc[0].tolist()
     assert parts == pytest.approx(means[["across_parts", "parts"]].tolist())
     assert "effects is 0.50; corrected for reliability, 0.90." in told.sentence
+
+
+def test_a_circuit_of_three_layers_as_a_mask():
+    table = pd.DataFrame({"k": [5, 5, 5, 9], "layer": [4, 5, 6, 4], "neuron": [1, 2, 0, 3]})
+    assert np.argwhere(circuit_members(table, 5, range(4, 7), 4)).tolist() == [[0, 1], [1, 2], [2, 0]]
 
 
 def test_candidates_that_are_not_all_neurons_or_of_other_layers():

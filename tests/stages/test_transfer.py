@@ -152,8 +152,10 @@ def test_no_train_pair_gives_or_receives_and_no_pair_added_later_receives():
 
 
 def test_a_neuron_without_a_row_has_no_value(run):
-    values = run.by_neuron(pd.DataFrame({"layer": [2, 3], "neuron": [5, 0], "rank": [1.0, 2.0]}), "rank")
-    assert (values[0, 5], values[1, 0], np.isnan(values).sum()) == (1, 2, values.size - 2)
+    table = pd.DataFrame({"layer": [1, 2, 3], "neuron": [5, 0, 7], "rank": [1.0, 2.0, 3.0]})
+    values = replace(run, first=1).by_neuron(table, "rank")
+    assert np.argwhere(~np.isnan(values)).tolist() == [[0, 5], [1, 0], [2, 7]]
+    assert values[~np.isnan(values)].tolist() == [1, 2, 3]
 
 
 def test_every_set_has_its_neurons(run):

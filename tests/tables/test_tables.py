@@ -18,6 +18,7 @@ from form_invariance.experiment.late_layers import first_late_layer
 from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.overlap.table import OVERLAP
 from form_invariance.tables import files as tables_io
+from form_invariance.tables import progress
 from form_invariance.tables.keys import by_key, common_keys, matching_cells
 
 KEYS = {"model": "m", "format": "code", "operator": "sum"}
@@ -205,3 +206,15 @@ def test_options_of_files_have_the_same_cells(tmp_path):
 
 def test_first_late_layer():
     assert [first_late_layer(text, 6) for text in ("half_depth", "0", "5")] == [3, 0, 5]
+
+
+def test_progress_has_the_rate_of_this_run_and_the_time_that_is_left(monkeypatch, capsys):
+    times = iter([0.0, 2.0, 3.0, 10.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
+    work = progress.Progress(40, "prompts", every=2)
+    work.resume(10)
+    for amount in (10, 1, 19):
+        work.add(amount, "x")
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == "20 of 40 prompts, 5.00 per second, 4 s left, x"
+    assert last == "40 of 40 prompts, 3.00 per second, 0 s left, x"
