@@ -121,9 +121,9 @@ def pairs_of(condition, k):
     return table.assign(cell=cell, problem=problem(table))
 
 
-def imposed(condition, k):
+def imposed(half, k):
     """How often the donor's answer comes out, minus that of permuted donors, by pair."""
-    table = pairs_of(condition, k)
+    table = pairs_of(half + "mismatched", k)
     value = table["donor_answer"].astype(float) - table["permuted_answer"]
     return table.assign(value=value).dropna(subset="value")
 
@@ -136,22 +136,12 @@ def beyond_the_answer(half, k):
     return both.assign(value=both["recovered_own"].astype(float) - both["recovered_other"].astype(float))
 
 
-def noise_of(by_half):
-    """The noise of rankings from the values by pair of either half, of the cells with enough pairs."""
-    halves = [table.groupby(["cell", "operator"])["value"].mean() for table in by_half]
-    return ranking_noise(pd.concat(halves, axis=1).dropna())
-
-
 @pytest.mark.parametrize("k", [50, 150])
-def test_imposed_against_permuted_donors(k):
-    noise = noise_of([imposed(f"half_{half}_mismatched", k) for half in (1, 2)])
-    agrees(interval(imposed("mismatched", k), noise), verdict("imposed", "rate", k))
-
-
-@pytest.mark.parametrize("k", [50, 150])
-def test_matched_against_the_same_answer(k):
-    noise = noise_of([beyond_the_answer(f"half_{half}_", k) for half in (1, 2)])
-    agrees(interval(beyond_the_answer("", k), noise), verdict("beyond_the_answer", "rate", k))
+@pytest.mark.parametrize("values", [imposed, beyond_the_answer])
+def test_donors(values, k):
+    halves = [values(half, k).groupby(["cell", "operator"])["value"].mean() for half in ("half_1_", "half_2_")]
+    noise = ranking_noise(pd.concat(halves, axis=1).dropna())  # of the cells with enough pairs
+    agrees(interval(values("", k), noise), verdict(values.__name__, "rate", k))
 
 
 def damage_by_cell(k, intervention):

@@ -21,28 +21,20 @@ def unordered(table):
     return set(map(frozenset, table[["a", "b"]].to_numpy().tolist()))
 
 
-def datasets(model, operator, split):
-    """Operand pairs of a split, by format."""
-    tables = {
-        name: pd.read_parquet(RESULTS / model / name / operator / "dataset.parquet") for name in CONFIG["formats"]
-    }
-    return {name: unordered(table[table["split"] == split]) for name, table in tables.items()}
-
-
 @pytest.mark.parametrize("operator", CONFIG["operators"])
 @pytest.mark.parametrize("model", CONFIG["models"])
 def test_no_rate_contains_a_pair_that_ranked_the_neurons(model, operator):
     """Interventions and specificity are measured on the eval prompts, transfer on pairs of its own."""
-    train = set().union(*datasets(model, operator, "train").values())
+    folders = {name: RESULTS / model / name / operator for name in CONFIG["formats"]}
+    tables = {name: pd.read_parquet(folder / "dataset.parquet") for name, folder in folders.items()}
+    train = unordered(pd.concat(tables.values()).query("split == 'train'"))
     assert len(train) >= CONFIG["train_prompts"]
-    for name, pairs in datasets(model, operator, "eval").items():
+    for name, table in tables.items():
+        pairs = unordered(table.query("split == 'eval'"))
         assert not pairs & train, name
-        prompts = pd.read_parquet(RESULTS / model / name / operator / "interventions_prompts.parquet")
+        prompts = pd.read_parquet(folders[name] / "interventions_prompts.parquet")
         assert prompts["index"].nunique() == len(pairs) == CONFIG["eval_prompts"]
     moved = pd.read_parquet(RESULTS / model / "shared" / operator / "transfer_pairs.parquet")
     assert not unordered(moved) & train
-    censuses = (
-        pd.read_parquet(RESULTS / model / name / operator / "census.parquet") for name in CONFIG["formats"]
-    )
-    drawn = set().union(*(unordered(census.query("uniform")) for census in censuses))
-    assert unordered(moved) <= drawn, "a pair was not drawn uniformly"
+    censuses = pd.concat(pd.read_parquet(folder / "census.parquet") for folder in folders.values())
+    assert unordered(moved) <= unordered(censuses.query("uniform")), "a pair was not drawn uniformly"
