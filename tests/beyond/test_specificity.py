@@ -4,7 +4,6 @@ from functools import partial
 from itertools import combinations, product
 from types import SimpleNamespace
 
-import copying_model
 import numpy as np
 import oracles
 import pandas as pd
@@ -89,21 +88,21 @@ def measured(request, tmp_path_factory):
         }
         draws = Draws(0, DRAWS, 0)
         sets += circuit_sets(operator, circuits, {}, values, draws)
-        sets += best_sets(operator, "symbolic", formats, [K], values, draws, list(two_operators.OPERATORS))
+        sets += best_sets(operator, "symbolic", formats, [K], values, draws, two_operators.OPERATORS)
     for name, expression in (("sum", "a + b"), ("copying", "a")):
         chosen.append(other_task(run, name, Arithmetic(expression, LIMITS), "{a}+{b}=", 25, seed=0))
     chosen.append(text_task(run, PLAIN_TEXT, 25))
     for task in chosen:
         found += damages(run, "symbolic", task, sets, RESAMPLES, 0, center=True)
     table = pd.concat([matrix(one, sets, True) for one in found], ignore_index=True)
-    contrasts = contrasts_table(found, {"symbolic": sets}, list(two_operators.OPERATORS), ["copying"])
+    contrasts = contrasts_table(found, {"symbolic": sets}, two_operators.OPERATORS, ["copying"])
     return request.param, table, contrasts
 
 
 def accuracy_damage(table, intervention, neurons="circuit"):
     rows = table[(table["intervention"] == intervention) & (table["neurons"] == neurons) & (table["k"] == K)]
     matrix = rows.pivot_table(index="operator", columns="task", values="accuracy_damage")
-    return matrix.loc[list(two_operators.OPERATORS), [*two_operators.OPERATORS, "sum"]].astype(float)
+    return matrix.loc[two_operators.OPERATORS, [*two_operators.OPERATORS, "sum"]].astype(float)
 
 
 def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(measured):
@@ -436,7 +435,7 @@ def test_copying_is_spared_what_it_does_not_lose():
 
 
 COPIES = {
-    "yes": (copying_model.write_model, "x = {a} + 0\nprint(x)  # "),
+    "yes": (planted_models.write_copying, "x = {a} + 0\nprint(x)  # "),
     "no": (partial(planted_models.write_model, shared=True), "{a}+0="),
 }
 """By verdict: a model that copies by other neurons than those that add, and one that copies by adding nothing."""

@@ -162,3 +162,42 @@ def _layer_weights(layer, gate, up, down):
     matrices |= {"mlp.gate_proj": gate, "mlp.up_proj": up, "mlp.down_proj": down}
     norms = dict.fromkeys(("input_layernorm", "post_attention_layernorm"), np.ones(D))
     return {f"model.layers.{layer}.{name}.weight": weight for name, weight in (matrices | norms).items()}
+
+
+def write_copying(folder, seed):
+    """Write a model whose adding neurons are at rest while it copies.
+
+    Copying prompts end in the last token of `code`. There as many other neurons carry the number, so a copied
+    answer is right, but the neurons that compute do not contain it.
+    """
+    weights, tokenizer = model_of(True, seed)
+    for layer in LATE:
+        own = planted_neurons(True, seed)["code", layer]
+        others = [neuron for neuron in range(WIDTH) if neuron not in own][:PLANTED]
+        names = (f"model.layers.{layer}.mlp.{name}_proj.weight" for name in ("gate", "up", "down"))
+        gate, up, down = (weights[name] for name in names)
+        gate[own, MARKER["code"]] = -2 * OPEN / (MARK * ROOT)
+        plant(gate, up, down, others, np.full(PLANTED, 1 / PLANTED / len(LATE)), "code")
+    save(folder, weights, tokenizer)
+
+
+def write_repairing(folder, seed):
+    """Write a model whose shared neurons carry a value of the operands, not the answer.
+
+    Each operand n is the sum of a part g(n) and a rest. The sum of the parts goes to the planted neurons, which
+    one format misreads, and the sum of the rests straight to the unembedding. So a donor with the same operands
+    repairs the answer; one with the same answer and other operands does not, and no donor brings its own answer
+    unless its rest is the same. Two pairs of operands with the same sum seldom have the same sum of parts.
+    """
+    weights, tokenizer = model_of(True, seed)
+    embedding, rest, misread_from = weights["model.embed_tokens.weight"], D - 1, 40
+    for number in range(LARGEST_NUMBER + 1):
+        part, token = number**2 % 31, tokenizer.token_to_id(str(number))
+        # The rest is read in layer 0 alone, before any neuron writes there.
+        embedding[token, [VALUE, rest]] = part / 100, (number - part) / 100
+    values, output = (weights[f"model.layers.0.self_attn.{name}_proj.weight"] for name in "vo")
+    values[1, rest], output[ANSWER, 1] = 1, output[SUM, 0]
+    gate = weights["model.layers.1.mlp.gate_proj.weight"]
+    for neuron in (0, 1):
+        gate[neuron, CONSTANT] *= (misread_from + neuron) / (READ_RIGHT_TO + neuron)
+    save(folder, weights, tokenizer)

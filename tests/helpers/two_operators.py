@@ -1,9 +1,8 @@
 """A model of two operators whose late neurons are written down: each has its own, or both have the same.
 
-The planted models' weights (`planted_models.py`), with two operators in the place of formats. The
-last token tells them apart. `addition` answers the sum, `shifted` the sum plus 20. With circuits of their own, the
-late neurons of `shifted` add the 20. With a common one, a neuron of layer 1 adds it to the sum, and the same late
-neurons say the number.
+A planted model (`planted_models.py`) with two operators in the place of formats, which the last token tells apart.
+`addition` answers the sum, `shifted` the sum plus 20. With circuits of their own, the late neurons of `shifted`
+add the 20; with a common one, a neuron of layer 1 adds it to the sum, and the same late neurons say the number.
 """
 
 import numpy as np
@@ -12,8 +11,8 @@ import planted_models as planted
 from embedded_training.tokenizer import build_tokenizer
 from form_invariance.randomness import generator
 
-OPERATORS = {"addition": "a + b", "shifted": "a + b + 20"}
 TEMPLATES = {"addition": "{a}+{b}=", "shifted": "{a}+{b}:"}
+OPERATORS = [*TEMPLATES]
 _MARK = {"addition": "symbolic", "shifted": "word"}
 """The planted format whose last token the operator's prompts end in."""
 _SHIFT = 0.2  # of 100, as sums are in the residual stream
@@ -26,9 +25,13 @@ def write_model(folder, common, seed):
     members = {operator: np.zeros((len(planted.LATE), planted.WIDTH), dtype=bool) for operator in OPERATORS}
     for layer in range(planted.LAYERS):
         rng = generator(seed, "two-operators", layer)
-        gate, up, down = planted.random_neurons(rng)
+        gate, up, down = matrices = planted.random_neurons(rng)
         if layer == 1 and common:
-            _shift_the_sum(gate, up, down)
+            # A neuron adds the shift where the last token is that of `shifted`.
+            gate[0], up[0], down[:, 0] = 0, 0, 0
+            gate[0, planted.CONSTANT] = planted.OPEN / planted.ROOT
+            up[0, planted.MARKER[_MARK["shifted"]]] = 1 / (planted.MARK * planted.ROOT)
+            down[planted.SUM, 0] = _SHIFT / planted.OPEN
         if layer in planted.LATE:
             shares = rng.uniform(0.5, 1.5, planted.PLANTED)
             shares /= shares.sum() * len(planted.LATE)
@@ -38,14 +41,6 @@ def write_model(folder, common, seed):
                 planted.plant(gate, up, down, own, shares, None if common else mark)
                 if operator == "shifted" and not common:
                     up[own, planted.CONSTANT] = _SHIFT / planted.K
-        layers.append((gate, up, down))
+        layers.append(matrices)
     planted.save(folder, planted.weights_of(*planted.embeddings(tokenizer), layers), tokenizer)
     return members
-
-
-def _shift_the_sum(gate, up, down):
-    """Let a neuron of an early layer add the shift where the last token is that of `shifted`."""
-    gate[0], up[0], down[:, 0] = 0, 0, 0
-    gate[0, planted.CONSTANT] = planted.OPEN / planted.ROOT
-    up[0, planted.MARKER[_MARK["shifted"]]] = 1 / (planted.MARK * planted.ROOT)
-    down[planted.SUM, 0] = _SHIFT / planted.OPEN

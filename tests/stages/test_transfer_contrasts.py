@@ -1,12 +1,10 @@
 import itertools
 from functools import partial
 
-import copying_model
 import numpy as np
 import pandas as pd
 import planted_models
 import pytest
-import repairing_model
 from example_tables import crossed
 from plain_contrasts import check_rows
 from planted_models import EXPRESSION, LATE, LIMITS, PLANTED, TEMPLATES, WIDTH
@@ -105,8 +103,8 @@ def test_contrasts_are_those_of_plain_loops(tables, k):
 
 WRITERS = {
     "injects": partial(planted_models.write_model, shared=True),
-    "repairs": repairing_model.write_model,
-    "copies by others": copying_model.write_model,
+    "repairs": planted_models.write_repairing,
+    "copies by others": planted_models.write_copying,
 }
 COPYING = {
     "symbolic": "{a}+0=",
