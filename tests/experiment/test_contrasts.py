@@ -53,13 +53,6 @@ def test_a_resample_without_any_problem_of_a_cell_is_the_sample():
     assert contrasts.resampled(np.array([[5.0]]), weights).ravel().tolist() == [5.0] * (1 + RESAMPLES)
 
 
-def test_cells_with_the_same_problems_are_one_cell_of_their_means():
-    """If they were resampled one by one, the interval would be too narrow."""
-    values = np.random.default_rng(9).random((3, 12))
-    together = over_cells([contrasts.paired(own, np.zeros(12), named(12), RESAMPLES, 0) for own in values])
-    np.testing.assert_allclose(together.first, pair_of(values.mean(0), np.zeros(12)).first)
-
-
 def test_a_pair_without_a_second_value_has_its_first_and_no_difference():
     row = described(pair_of(np.array([1.0, 0.0]), np.full(2, np.nan)))
     assert (row["first"], row["cells"], row["prompts"], row["verdict"]) == (0.5, 0, 0, "undefined")

@@ -49,29 +49,24 @@ def census(name, expression="a + b", correct=1.0):
     return pool.assign(answer_token=pool["answer"], uniform=True, correct=right)
 
 
-@pytest.fixture(scope="module")
-def tokenizer(tiny):
-    return tiny[1]
-
-
 @pytest.mark.parametrize("onset", [0, 1, 3])
-def test_finds_a_planted_onset_and_where_the_operands_are_known(tokenizer, onset):
+def test_finds_a_planted_onset_and_where_the_operands_are_known(tiny, onset):
     chosen = probe.choose_prompts({("symbolic", "addition"): census("symbolic")}, 5000, 0)
-    table = probe.run(planted(tokenizer, onset), tokenizer, chosen, 0)
+    table = probe.run(planted(tiny[1], onset), tiny[1], chosen, 0)
     found = probe_summary.peak(probe_summary.curve(table))
     assert found.onset == found.layer == onset
     assert found.accuracy > 0.95
     pooled = table[table["operator"] == "all"].set_index(["layer", "position"])["accuracy"]
-    assert probe.token_labels(tokenizer, chosen)[:4] == ["=", "{b}", "+", "{a}"]
+    assert probe.token_labels(tiny[1], chosen)[:4] == ["=", "{b}", "+", "{a}"]
     assert pooled[LAYERS - 1, 1] > 0.95  # the second operand's token has seen both
     assert max(pooled[layer, position] for layer in range(LAYERS) for position in (2, 3)) < 0.15
     assert (table["shuffled"] < 0.1).all()
 
 
-def test_baselines_and_denominators(tokenizer):
+def test_baselines_and_denominators(tiny):
     given = {("symbolic", "addition"): census("symbolic"), ("symbolic", "larger"): census("symbolic", "max(a, b)")}
     chosen = probe.choose_prompts(given, 300, 0)
-    table = probe.run(planted(tokenizer, 1), tokenizer, chosen, 0)
+    table = probe.run(planted(tiny[1], 1), tiny[1], chosen, 0)
     test = chosen["split"] == "test"
     for operator in ("all", "addition", "larger"):
         own = chosen if operator == "all" else chosen[chosen["operator"] == operator]
@@ -84,7 +79,7 @@ def test_baselines_and_denominators(tokenizer):
         assert row["majority"] == pytest.approx((held["answer_token"] == most).mean())
         assert row["low"] <= row["accuracy"] <= row["high"]
     with pytest.raises(UserError, match="no prompt of any operator is left to t"):
-        probe.run(planted(tokenizer, 1), tokenizer, probe.choose_prompts(given, 1, 0), 0)
+        probe.run(planted(tiny[1], 1), tiny[1], probe.choose_prompts(given, 1, 0), 0)
 
 
 def test_the_split_is_by_unordered_pair_over_everything():
@@ -111,12 +106,12 @@ def test_only_right_uniform_answers_are_probed():
         probe.choose_prompts({("symbolic", "addition"): table}, 5000, 0)
 
 
-def test_the_work_may_be_cut(tokenizer, tiny, monkeypatch):
+def test_the_work_may_be_cut(tiny, monkeypatch):
     chosen = probe.choose_prompts({("code", "addition"): census("code", correct=0.1)}, 5000, 0)
-    whole = probe.run(tiny[0], tokenizer, chosen, 0)
+    whole = probe.run(tiny[0], tiny[1], chosen, 0)
     monkeypatch.setattr(probe, "_RESIDUAL_BYTES", 1)
     monkeypatch.setattr(probe, "_FIT_BYTES", 1)
-    keys, cut = ["operator", "layer", "position"], probe.run(tiny[0], tokenizer, chosen, 0)
+    keys, cut = ["operator", "layer", "position"], probe.run(tiny[0], tiny[1], chosen, 0)
     pd.testing.assert_frame_equal(*(table.sort_values(keys, ignore_index=True) for table in (whole, cut)))
 
 
@@ -136,10 +131,10 @@ def test_a_beginning_that_prompts_share_runs_once_and_changes_nothing(family_fol
             assert oracles.rounding(found[layer][:, torch.cat(rows)].transpose(0, 1), x.flip(1)) < 2e-6
 
 
-def test_formats_are_probed_together_and_across(tokenizer):
+def test_formats_are_probed_together_and_across(tiny):
     given = {(name, "addition"): census(name) for name in TEMPLATES}
     chosen = probe.choose_prompts(given, 2400, 0)
-    table = probe.run(planted(tokenizer, 2), tokenizer, chosen, 0, last_only=True)
+    table = probe.run(planted(tiny[1], 2), tiny[1], chosen, 0, last_only=True)
     rows = table[table["operator"] == "all"].set_index(["trained", "tested", "layer"])["accuracy"]
     both = "symbolic+code"
     assert set(table["trained"]) == set(table["tested"]) == {*TEMPLATES, both}
