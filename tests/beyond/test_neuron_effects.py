@@ -65,9 +65,8 @@ def test_activations_by_row_are_those_of_hooks(tiny, tiny_folder, tmp_path):
     assert len(table) == len(PLACES) * 20
     bridge = oracles.bridge(tiny_folder)
     for row, own in table.groupby("row"):
-        assert own[["fields", "target"]].drop_duplicates().values.tolist() == [
-            [f'{{"n": "{5 + row}"}}', str(6 + row)]
-        ]
+        asked = [f'{{"n": "{5 + row}"}}', str(6 + row)]
+        assert own[["fields", "target"]].drop_duplicates().values.tolist() == [asked]
         tokens = torch.from_numpy(tiny[1].encode_batch([f"{5 + row}+1="]))
         _, cache = bridge.run_with_cache(tokens)
         expected = [float(cache[f"blocks.{layer}.mlp.hook_post"][0, -1, neuron]) for layer, neuron in PLACES]

@@ -1,7 +1,6 @@
 """The slow, plain methods that the fast ones are compared with: TransformerLens hooks over whole sequences."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,8 @@ from torch import Tensor
 
 from form_invariance.beyond.engine_check.transformer_lens_bridge import boot, neurons_at
 
-
-def bridge(folder) -> Any:
-    """The model of a Hugging Face folder in TransformerLens."""
-    return boot(Path(folder))
+bridge = boot
+"""The model of a Hugging Face folder in TransformerLens."""
 
 
 @torch.no_grad()
