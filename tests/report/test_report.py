@@ -139,7 +139,7 @@ def test_intervals_are_drawn_where_their_numbers_are():
 
 def test_a_ratio_has_a_threshold_and_a_difference_has_none():
     for metric, said in (
-        ("probability", "0.40 / 0.10 = 0.90 [0.80, 1.00], threshold 0.8"),
+        ("probability", "0.40 / 0.10 = 0.90 [0.80, 1.00], needs 0.8"),
         ("probability beyond operator", "0.40 − 0.10 = +0.10 [+0.00, +0.20]"),
     ):
         own = verdict(("exchange", 0.1, 0.0, 0.2, "undecided"))

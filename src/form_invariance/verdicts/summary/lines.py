@@ -98,6 +98,6 @@ def interval(row: Mapping[Hashable, Any], margin: float) -> str:
     values = [row[name] for name in ("difference", "low", "high")]
     if margin:
         value, low, high = (f"{one + margin:z.2f}" for one in values)
-        return f"{value} [{low}, {high}], threshold {margin}"
+        return f"{value} [{low}, {high}], needs {margin}"
     value, low, high = map(signed, values)
     return f"{value} [{low}, {high}]"
