@@ -17,10 +17,10 @@ demo: venv
 	python -m form_invariance job-server snakemake --logger lines --configfile config/demo.yaml --prioritize results/figures/embedded-shared/overlap.png
 	@echo
 	@python -m form_invariance verdicts $(foreach name,shared separate,results/embedded-$(name)/shared/verdicts.parquet)
-	@echo "Expected of the first question: yes from embedded-shared, trained so that its formats can share"
-	@echo "neurons; no from embedded-separate, trained so that they cannot, where most questions lack shared"
-	@echo "neurons to test. In $(CURDIR)/results: report.html, browser (neurons), figures"
-	@echo "(start with summary.png), and README.md, which says what else is there."
+	@echo "embedded-shared was trained so that its formats can share neurons: the first answer should be yes."
+	@echo "embedded-separate was trained so that they cannot: the first answer should be no, and most of its"
+	@echo "questions cannot be tested without shared neurons. In $(CURDIR)/results: report.html,"
+	@echo "browser (neurons), figures (start with summary.png), and README.md, which describes the other files."
 
 # The same experiment on pretrained models: demo-arithmetic on Qwen2.5-Coder-0.5B-Instruct, which adds and subtracts
 # two-digit numbers; demo-real on SmolLM2-135M-Instruct, with tables of words in place of arithmetic.

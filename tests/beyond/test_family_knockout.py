@@ -205,6 +205,11 @@ def test_a_cells_rows_are_of_the_streams_of_their_seed(monkeypatch):
     assert partly, "prompts without a rule that holds are left out"
     cells = {names: dict(pairs), ("code", "addition"): dict(pairs[:3])}
     table = compute.family_knockout_table(cells, 100)
+    check_columns(table, FAMILY_KNOCKOUT)
+    whole = table.query("format == operator == 'all' and neurons == 'shared' and family == 'all'")
+    verdict = whole.set_index("metric").loc["probability", "verdict"]
+    (found,) = answer({"family_knockout": table}, 100)
+    assert found.sentence.endswith(f"By the probability of the answer, the primary metric: {verdict}.")
     assert len(table) == 3 * (2 + 1 + 1) + (len(pairs) - 3) * (1 + 1 + 1)
     for row in table[table["format"] == ALL].to_dict("records"):
         key = row["neurons"], row["family"], row["metric"]

@@ -190,8 +190,5 @@ def test_a_position_is_labelled_by_its_token():
     columns = {"format": "s", "operator": "all", "trained": "s", "tested": "s", "accuracy": 0.5}
     table = filled(PROBE, rows, "layer position token", keys="format", **columns)
     axes, *_ = probe.probe_positions({"probe": table}, "m", 10).axes
-    assert {tick: one.get_text() for tick, one in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)} == {
-        0.5: "a",
-        1.5: "+",
-        2.5: "=",
-    }
+    labels = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+    assert {place: one.get_text() for place, one in labels} == {0.5: "a", 1.5: "+", 2.5: "="}

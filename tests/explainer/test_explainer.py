@@ -108,13 +108,10 @@ def test_the_neuron_is_labelled_or_shared_or_the_best(run):
 
 def test_labelled_everywhere_is_labelled_in_every_format():
     """Also where a format has no label at all."""
-    names, of = (
-        "format neuron label",
-        {"mode": "strict", "neurons": "shared", "activations": "observed", "layer": 3},
-    )
+    of = {"mode": "strict", "neurons": "shared", "activations": "observed", "layer": 3}
     rows = [(name, neuron, neuron < labelled) for name, labelled in (("s", 2), ("c", 1)) for neuron in range(3)]
     for more, expected in (([], [0]), ([("w", 0, False)], [])):
-        found = labelled_everywhere(filled(HEURISTICS, rows + more, names, keys="format", **of))
+        found = labelled_everywhere(filled(HEURISTICS, rows + more, "format neuron label", keys="format", **of))
         assert found["neuron"].tolist() == expected
 
 

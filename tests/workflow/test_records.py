@@ -9,7 +9,7 @@ import pytest
 import yaml
 from configurations import with_value
 from hostile_values import refusal
-from stub_checkout import finished_copy, pending, snakemake
+from stub_checkout import done, finished_copy, pending, snakemake
 
 from form_invariance.workflow import config_check, file_digests, records, source_digest
 
@@ -99,7 +99,7 @@ def test_results_of_another_run_in_the_place_of_these(whole, tmp_path):
     change(other, "probe_prompts", 99)
     noted = []
     for words in ("--until", "probe"), ():
-        assert snakemake(other, *words)[0] == 0
+        done(other, *words)
         noted.append(len(json.loads((other / MODEL / "configuration.json").read_text())["configurations"]))
     assert noted == [2, 1]
     shutil.copytree(other / "results", whole / "results", dirs_exist_ok=True)
