@@ -112,7 +112,7 @@ def test_the_rows_shown_are_those_that_activate_a_neuron_most(data, cells):
         own = [t[(t["layer"] == one["layer"]) & (t["neuron"] == one["neuron"])].reset_index() for t in tables]
         sizes = abs(sum(table["activation"] for table in own))
         best = sizes.sort_values(ascending=False).index[: neurons.ROWS]
-        assert [row[:2] for row in one["rows"]] == [[f"<b>w{n}", f"<i>w{n}s"] for n in best]
+        assert [row[:2] for row in one["rows"]] == [[f"word: <b>w{n}", f"<i>w{n}s"] for n in best]
         shown = np.array([row[2:] for row in one["rows"]])
         np.testing.assert_allclose(shown.T, [table["activation"][best] for table in own], rtol=1e-3)
 
@@ -205,6 +205,8 @@ def test_it_lists_the_neurons_and_shows_hostile_text_as_it_is(open_from_disk, pa
     rows = [row.split("\t")[:2] for row in texts(tab, "#detail tr")]
     best = data["operators"][WORDS]["neurons"][0]["rows"]
     assert rows[1 : 1 + len(best)] == [row[:2] for row in best]
+    assert texts(tab, "#columns th")[-1] == "Knock"
+    assert [tab.is_visible(f"#{name}") for name in ("layer", "mode", "family")] == [True, False, False]
 
 
 def test_a_pixel_is_where_its_operands_are(open_from_disk, path, data):

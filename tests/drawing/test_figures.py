@@ -100,7 +100,11 @@ def test_the_summary_has_every_question_with_its_difference_and_verdict(given):
     figure = summary.summary({"verdicts": every.reset_index(drop=True)}, "all models", PLANTED)
     for model, axes in zip("mn", figure.axes, strict=True):
         decided = verdicts_at(every[every["model"] == model], PLANTED).set_index("question").reindex([*QUESTIONS])
-        said = [text.get_text().removesuffix(", tiny") for text in axes.texts[: len(QUESTIONS)]]
+        above = [text.get_text() for text in axes.texts if text.get_va() == "bottom"]
+        said = [text.removesuffix(", tiny") for text in above]
+        below = [line for text in figure.axes[0].texts for line in text.get_text().split("\nor ")]
+        metrics = decided["metric"].dropna().items()
+        assert {QUESTIONS[question].drawn_for(metric) for question, metric in metrics} <= set(below), model
         assert said == decided["verdict"].fillna("undefined").tolist(), model
         markers = [line.get_xydata() for line in axes.lines if line.get_marker() == "o"]
         points = {int(y): x for x, y in np.concatenate(markers) if not np.isnan(x)}

@@ -124,6 +124,9 @@ def test_intervals_are_drawn_where_their_numbers_are():
     assert second["numbers"] == "0.40 − 0.10 = −0.0003 [−0.0004, −0.0002]"
     assert nothing is None
     assert specific["cells"][1]["drawn"] == ""
+    own = TWO["n"][0]
+    alone = verdict_rows({"n": [replace(own, table=own.table.assign(operator=""))]})
+    assert [row["cells"][0] is None for row in alone] == [False, True]
     drawn = [first["drawn"], specific["cells"][0]["drawn"]]
     zero = {float(re.search(r'class="zero" x1="([\d.]+)"', one)[1]) for one in drawn}
     ends = [
@@ -154,7 +157,7 @@ def test_the_page_opens_with_the_verdicts(finished_files, open_from_disk, tmp_pa
     rows = tab.eval_on_selector_all(".verdicts tbody tr", "rows => rows.map((row) => row.innerText)")
     same, specific = (QUESTIONS[name].label for name in ("same", "specific"))
     assert [re.split(r"[\n\t]", row)[0] for row in rows] == [same, specific]
-    assert all(words in rows[1] for words in ("undecided", "nothing to compare", "+ −0.10 no, - +0.20 yes"))
+    assert all(words in rows[1] for words in ("undecided", "nothing to compare", "–", "+ −0.10 no, - +0.20 yes"))
     tab.click(f".verdicts a:text('{same}')")
     assert tab.url.endswith("#same-neurons")
     assert tab.inner_text("h2#same-neurons") == same

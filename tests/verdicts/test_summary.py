@@ -14,7 +14,7 @@ from form_invariance.stages.transfer.table import TRANSFER_CONTRASTS
 from form_invariance.tables.files import write_table
 from form_invariance.verdicts.summary.answer import answer
 from form_invariance.verdicts.summary.compute import verdicts_table
-from form_invariance.verdicts.summary.lines import by_operator, verdict_lines, verdicts_at
+from form_invariance.verdicts.summary.lines import UNITS, by_operator, verdict_lines, verdicts_at
 from form_invariance.verdicts.summary.table import VERDICTS
 
 FORMATS = {"k": 10, "format": ["word", "all"], "operator": ["word", "all"]}
@@ -239,13 +239,14 @@ def test_the_probability_decides_of_ablations_and_the_least_favourable_null_of_o
 def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, capsys):
     table = verdicts_table(tables)
     lines = list(verdict_lines(table, "mine", 10))
-    assert len(lines) == 2 + table["question"].nunique()
+    assert len(lines) == 3 + table["question"].nunique()
     assert max(map(len, lines)) <= 100
+    assert lines[-1] == "  * Jaccard of two formats - of two operators"
     shown = next(line for line in lines if "Does a donor impose its answer?" in line)
     assert shown.endswith("no        0.20 - 0.00 = +0.20 [-0.50, -0.10]")
     write_table(table, tmp_path / "verdicts.parquet", VERDICTS, {"k_shown": 10}, {"model": "mine"})
     given = ["verdicts", str(tmp_path / "verdicts.parquet")]
     assert main(given) == main([*given, "--k", "10"]) == 0
-    assert capsys.readouterr().out.splitlines() == [*lines, "", *lines, ""]
+    assert capsys.readouterr().out.splitlines() == 2 * [*lines, "", UNITS, ""]
     assert main([*given, "--k", "7"]) == 2
     assert "has no verdicts at k = 7; it has 10" in capsys.readouterr().err

@@ -95,11 +95,18 @@ def test_what_is_right(path, value):
     config_check.check(changed(path, value), SCHEMA)
 
 
-def test_a_class_that_the_engine_does_not_read_is_refused_before_any_job(packaged_copy):
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"model_type": "mamba"}, "MambaForCausalLM.* has none of the parts"),
+        ({"rope_parameters": {"rope_type": "dynamic", "rope_theta": 1.0, "factor": 2.0}}, "scaling 'dynamic'"),
+    ],
+)
+def test_a_model_that_the_engine_does_not_read_is_refused_before_any_job(packaged_copy, keys, said):
     raw = json.loads((packaged_copy / "config.json").read_text())
-    (packaged_copy / "config.json").write_text(json.dumps({**raw, "model_type": "mamba"}))
+    (packaged_copy / "config.json").write_text(json.dumps(raw | keys))
     found = sentence(changed(f"{MODEL}/source", str(packaged_copy)))
-    assert re.search("MambaForCausalLM.* has none of the parts", found), found
+    assert re.search(said, found), found
 
 
 def test_variants_that_are_not_measured_wait_unchecked():

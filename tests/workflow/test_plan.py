@@ -153,6 +153,12 @@ def test_the_groups_of_the_profile_are_those_that_are_planned():
     assert set(groups.values()) == set(sizes)
 
 
+def test_a_model_of_the_hub_that_is_not_here_is_named():
+    models = {"here": {"source": "embedded:embedded-shared"}, "there": {"source": "nobody/none-1b"}}
+    (said,) = plan.unseen({"models": models})
+    assert said.startswith("Model there: nobody/none-1b is not in the hub's cache.")
+
+
 def forked(checkout, words):
     return subprocess.CompletedProcess(words, *snakemake(checkout, *words), "")
 

@@ -26,14 +26,15 @@ function showFilters() {
   fill(byId("operator"), Object.keys(DATA.operators).map((name) => [name, name]), state.operator);
   state.layer = fill(byId("layer"), [["", "all"], ...layers.map((layer) => [String(layer), String(layer)])], state.layer);
   byId("mode").value = state.mode;
-  for (const id of ["mode", "family", "agreement"]) byId(id).disabled = !hasMaps();
+  for (const id of ["mode", "family", "agreement"]) byId(id).parentElement.hidden = !hasMaps();
   state.family = fill(byId("family"), [["", "any or none"], ...familiesHere().map((name) => [name, name])], state.family);
   state.agreement = fill(byId("agreement"), [["", "any"], ...Object.entries(AGREEMENTS)], state.agreement);
   if (byId("query").value !== state.query) byId("query").value = state.query;
 }
 
 function showList() {
-  byId("columns").replaceChildren(...COLUMNS.map((column) => {
+  const columns = COLUMNS.filter(({ key }) => key !== "families" || hasMaps());
+  byId("columns").replaceChildren(...columns.map((column) => {
     const current = state.sort === column.key;
     const arrow = current ? (state.order === "up" ? " ▲" : " ▼") : "";
     const button = element("button", { type: "button", textContent: column.name + arrow, title: column.title || "" });
@@ -48,7 +49,7 @@ function showList() {
   listed = sorted(here().neurons.filter(passes));
   byId("count").textContent = `${listed.length} of ${here().neurons.length} neurons`;
   byId("rows").replaceChildren(...listed.map((neuron) => {
-    const row = element("tr", { tabIndex: -1 }, ...COLUMNS.map((column) => element("td", { textContent: column.show(neuron) })));
+    const row = element("tr", { tabIndex: -1 }, ...columns.map((column) => element("td", { textContent: column.show(neuron) })));
     row.dataset.neuron = idOf(neuron);
     return row;
   }));

@@ -44,7 +44,8 @@ async function showDetail() {
   const neuron = listed.find((one) => idOf(one) === state.neuron);
   const detail = byId("detail");
   if (!neuron) {
-    detail.replaceChildren(element("p", { textContent: listed.length ? "Choose a neuron." : "No neuron passes the filters." }));
+    const none = here().neurons.length ? "No neuron passes the filters." : `No neuron is among the ${DATA.k} best of its layer in every format.`;
+    detail.replaceChildren(element("p", { textContent: listed.length ? "Choose a neuron." : none }));
     return;
   }
   const operator = state.operator;

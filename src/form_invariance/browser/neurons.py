@@ -104,7 +104,9 @@ def most_active_rows(tables: list[pd.DataFrame]) -> dict[tuple[int, int], list[l
     order = wide.mean(axis=1).abs().sort_values(ascending=False, kind="stable").index
     best = wide.loc[order].groupby(level=["layer", "neuron"], sort=False).head(ROWS)
     said = tables[0].drop_duplicates("row").set_index("row")
-    words = {row: [", ".join(json.loads(said["fields"][row]).values()), said["target"][row]] for row in said.index}
+    fields = said["fields"].map(json.loads)
+    named = fields.map(lambda own: ", ".join(f"{name}: {word}" for name, word in own.items()))
+    words = {row: [named[row], said["target"][row]] for row in said.index}
     found: dict[tuple[int, int], list[list[Any]]] = {}
     for (layer, neuron, row), values in zip(best.index, best.to_numpy(), strict=True):
         found.setdefault((layer, neuron), []).append([*words[row], *(_number(value) for value in values)])

@@ -138,6 +138,7 @@ def browser_page(
         models=models,
         k=k,
         levels=LEVELS,
+        mapped=any("size" in data for data in operators.values()),
         stored=map_files.LEVELS + 1,
         scripts=_SCRIPTS,
         data=Markup(data),

@@ -23,16 +23,22 @@ class Question:
         compared: what its difference is.
         drawn: the same, short, in the figure of all models.
         margin: what is subtracted from the ratio of the two values, where that is the difference.
+        beyond_operator: as `drawn`, for a metric that compares with other operators.
     """
 
     label: str
     compared: str
     drawn: str
     margin: float = 0.0
+    beyond_operator: str = ""
 
     def margin_of(self, metric: str) -> float:
         """The margin of one of the question's metrics: 0 where it is a difference."""
         return 0.0 if metric.endswith(DIFFERENCE) else self.margin
+
+    def drawn_for(self, metric: str) -> str:
+        """What is compared by one of the question's metrics, short."""
+        return self.beyond_operator if metric.endswith(DIFFERENCE) else self.drawn
 
 
 DIFFERENCE = "beyond operator"
@@ -42,7 +48,8 @@ QUESTIONS = {
     "same": Question(
         "Same neurons?",
         "Jaccard of the formats, minus chance and minus that of another operator in another format",
-        "Jaccard − by chance, or of two operators",
+        "Jaccard − by chance",
+        beyond_operator="Jaccard of two formats − of two operators",
     ),
     "sufficient": Question(
         "Do they keep more than controls?",
@@ -80,6 +87,7 @@ QUESTIONS = {
         "loss minus that by other operators' best",
         f"by others' best / by own best − {SERVES}",
         SERVES,
+        "lost by others' best − by other operators'",
     ),
     "computed": Question(
         "Only where it is computed?",

@@ -176,7 +176,7 @@ def read(model: nn.Module, where: str, dtype: torch.dtype, device: torch.device)
 
 
 def check(model: nn.Module, where: str) -> None:
-    """Check by the first layer of a model without weights (on the device meta) that its class can be read.
+    """Check by the first layer and the rotary embeddings that a model without weights (device meta) can be read.
 
     Raises:
         UserError: it cannot.
@@ -185,6 +185,17 @@ def check(model: nn.Module, where: str) -> None:
     with _readable(modules):
         family = family_of(modules)
         _layer(modules, family, f"{family.layers}.0")
+        for number in range(len(modules.get(family.layers))):
+            _frequencies(modules, family, number)
+
+
+def _frequencies(modules: Modules, family: Family, layer: int) -> Tensor | None:
+    """Inverse frequencies of a layer's rotary embedding; None if it has none."""
+    attention = modules.get(f"{family.layers}.{layer}.{family.attention}")
+    if not family.rotary or not getattr(attention, "use_rope", True):
+        return None
+    kinds = getattr(modules.find("config"), "layer_types", None)
+    return modules.frequencies(family.rotary, kinds[layer] if kinds else "")
 
 
 def _readable(modules: Modules) -> AbstractContextManager[None]:
@@ -195,12 +206,11 @@ def _readable(modules: Modules) -> AbstractContextManager[None]:
 def _assembled(modules: Modules) -> Decoder:
     """The whole model."""
     family, config = family_of(modules), modules.find("config")
-    kinds, layers = getattr(config, "layer_types", None), []
+    layers = []
     for number in range(len(modules.get(family.layers))):
         at = f"{family.layers}.{number}"
         layer = _layer(modules, family, at)
-        if family.rotary and getattr(modules.get(f"{at}.{family.attention}"), "use_rope", True):
-            layer.inverse_frequencies = modules.frequencies(family.rotary, kinds[number] if kinds else "")
+        layer.inverse_frequencies = _frequencies(modules, family, number)
         for name in ("query", "key", "up"):
             modules.set(at, f"size of {name}", len(getattr(layer, name)))
         layers.append(layer)

@@ -54,7 +54,7 @@ def _shown(answer: Answer, figures: Mapping[str, Path], of: str) -> dict[str, An
     """An answer with its table as HTML and CSV, and its figures, given by name, as data; `of` is its heading."""
     return {
         "of": of,
-        "sentence": answer.sentence,
+        "sentence": re.sub(r"(?<![\w-])-(?=[0-9])", "−", answer.sentence),
         "table": _table(answer.table),
         "csv": data_uri(answer.table.to_csv(index=False).encode(), "text/csv"),
         "figures": [_image(figures[name]) for name in answer.figures],

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from form_invariance.experiment.answers import Answer
 from form_invariance.experiment.questions import QUESTIONS, Question
 from form_invariance.verdicts.summary.answer import QUESTION
-from form_invariance.verdicts.summary.lines import numbers
+from form_invariance.verdicts.summary.lines import NOTHING, numbers
 
 _WIDTH, _HEIGHT, _MARGIN = 132, 18, 6
 
@@ -23,7 +23,7 @@ def verdict_of(answers: Sequence[Answer]) -> Answer | None:
 
 
 def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]]:
-    """Name, what is compared and cells of each question: a cell for each model, None without a verdict.
+    """Name, what is compared and cells of each question: a cell for each model, None where nothing is compared.
 
     Args:
         answers: of each model.
@@ -53,11 +53,13 @@ def _by_question(answer: Answer | None) -> dict[str, Row]:
     return {names[row["question"]]: row for row in table.to_dict("records")}
 
 
-def _cell(row: Row, question: Question, span: tuple[float, float]) -> dict[str, Any]:
-    """What one model's cell shows."""
+def _cell(row: Row, question: Question, span: tuple[float, float]) -> dict[str, Any] | None:
+    """What one model's cell shows; None if nothing is compared."""
     value, low, high = (row[name] for name in ("difference", "low", "high"))
     cell = {"verdict": row["verdict"], "metric": row["metric"], "drawn": ""}
     cell["numbers"] = numbers(row, question.margin_of(row["metric"])).replace("-", "−")
+    if cell["numbers"] == NOTHING and not row["operator"]:
+        return None
     cell["operators"] = re.sub(r" -(?=[0-9])", " −", row["operator"])
     if all(map(math.isfinite, (value, low, high))):
         cell["drawn"] = Markup("".join(_interval(value, low, high, span)))

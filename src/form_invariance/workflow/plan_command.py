@@ -53,8 +53,8 @@ def plan(
     # With --tflops the question is about another machine.
     on_gpu = rate is not None or gpu_here(default_folder())
     table = planned.make(pending, every, directory, whole, rate, gpu_here=on_gpu)
-    said = [planned.table(table), planned.assumptions(table, whole, rate), *planned.warnings(listings[1])]
-    print("\n".join(filter(None, said)))
+    said = [planned.table(table), planned.assumptions(table, whole, rate), *planned.unseen(whole)]
+    print(*filter(None, said), *planned.warnings(listings[1]), sep="\n")
 
 
 def gpu_here(config_folder: Path) -> bool:

@@ -89,7 +89,7 @@ def _exchanged(table: pd.DataFrame, contrasts: pd.DataFrame, k: int) -> Answer:
     if (row := by.get((KNOCKOUT, ANY_OPERATOR))) is not None:
         sentences.append(
             f"Knocked out, other operators' best in these formats cost {row['second']:z.3f}; the operator's own "
-            f"minus theirs: {row['difference']:z.3f} [{row['low']:z.3f}, {row['high']:z.3f}] ({row['verdict']})."
+            f"minus theirs: {row['difference']:z.3f} [{row['low']:z.3f}, {row['high']:z.3f}]."
         )
     opening = f"The best {k} of every late layer in two formats have {_in_common(table)} in common."
     return Answer(label, " ".join([opening, *sentences]), shown, ("losses", "exchange"))
@@ -119,7 +119,7 @@ def _computed(contrasts: pd.DataFrame, k: int) -> Answer:
     if not row["cells"]:
         measured = shown.loc[shown["task"] == OWN, "cells"].sum()
         why = f"no task that copies has {FEWEST} right answers" if measured else "no neuron is shared"
-        return Answer(label, f"Undefined at k = {k}: {why}.", shown, ("tasks",))
+        return Answer(label, f"Undefined at k = {k}: {why}.", shown, ("tasks",) if measured else ())
     own, copied = row["second"], row["second"] - row["first"]
     spared = "there is no share, because the interval of the former is not above zero"
     if not np.isnan(row["ratio"]):
@@ -191,4 +191,4 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     if not knockout["n_neurons"].any():
         return [*found, Answer(label, f"Undefined: no neuron is shared at k = {k}.", shown)]
     over = {(row["metric"], row["contrast"], row["task"]): row for row in overall(chosen).to_dict("records")}
-    return [*found, Answer(label, " ".join(_sentences(knockout, over, k)), shown, ("tasks",))]
+    return [*found, Answer(label, " ".join(_sentences(knockout, over, k)), shown)]

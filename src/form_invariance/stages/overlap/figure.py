@@ -80,6 +80,8 @@ def differing(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     if len(invariance):
         look = {INVARIANCE: Look(COLOURS[0], "o", width=1.6)}
         line_plot(right, line(invariance, INVARIANCE, "value", "low", "high"), "k", look)
+        # A size without a neighbour has no band.
+        right.vlines(invariance["k"], invariance["low"], invariance["high"], color=COLOURS[0], lw=1.0)
     left.set(xlabel="neurons per layer, k", ylabel="Jaccard of two cells", ylim=(0, None))
     left.set_title("overlap, by what differs between the cells")
     right.set(xlabel="neurons per layer, k", ylabel="(format − both)\n/ (nothing − both)", ylim=(-0.3, 1.3))

@@ -13,7 +13,7 @@ from form_invariance.beyond.specificity.table import ALL
 from form_invariance.drawing import style
 from form_invariance.drawing.style import COLOURS, GREY
 from form_invariance.experiment.questions import QUESTIONS
-from form_invariance.verdicts.summary.lines import said, verdicts_at
+from form_invariance.verdicts.summary.lines import said, sides, verdicts_at
 from form_invariance.verdicts.summary.table import VERDICTS
 
 INPUTS = {"summary": {"verdicts": VERDICTS}}
@@ -28,7 +28,7 @@ def summary(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     table = tables["verdicts"]
     models = list(dict.fromkeys(table["model"]))
     across = min(len(models), 3)
-    figure, grid = style.panels(-(-len(models) // across), across, height=0.31 * len(QUESTIONS) + 0.3)
+    figure, grid = style.panels(-(-len(models) // across), across, height=0.4 * len(QUESTIONS) + 0.3)
     for axes in grid.flat[len(models) :]:
         axes.set_visible(False)
     for place, (model, axes) in enumerate(zip(models, grid.flat, strict=False)):
@@ -37,7 +37,7 @@ def summary(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
         axes.set_yticks(range(len(QUESTIONS)), [""] * len(QUESTIONS))
         if place % across == 0:
             axes.set_yticklabels([question.label for question in QUESTIONS.values()], va="bottom")
-            _say_what_is_compared(axes)
+            _say_what_is_compared(axes, table, k)
     figure.suptitle(f"{title}: k = {k} best neurons of each layer")
     whole = Line2D([], [], marker="o", label="all operators, with the 95 % interval", **_WHOLE)
     style.legend_below(figure, [whole, Line2D([], [], label="each operator", **_OPERATOR)])
@@ -45,7 +45,7 @@ def summary(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
 
 
 def _draw(axes: Axes, table: pd.DataFrame, k: int) -> None:
-    """One model: by the contrast that decides, the interval, a grey mark for each operator, and the verdict."""
+    """One model: the deciding contrast's interval, a mark for each operator, the verdict and its values."""
     pooled = verdicts_at(table, k).set_index("question", drop=False)
     table = table[(table["k"] == k) & (table["metric"] == table["question"].map(pooled["metric"]))]
     axes.axvline(0, color="black", lw=0.6, zorder=0.5)
@@ -64,13 +64,21 @@ def _draw(axes: Axes, table: pd.DataFrame, k: int) -> None:
         if "difference" in row:
             axes.plot([row["low"], row["high"]], [place, place], **_WHOLE)
             axes.plot(row["difference"], place, "o", color=COLOURS[0])
-        axes.text(0.99, place, said(row), transform=axes.get_yaxis_transform(), ha="right", va="center")
+        axes.text(0.99, place, said(row), transform=axes.get_yaxis_transform(), ha="right", va="bottom")
+        if row["verdict"] != "undefined":
+            sign = " / " if QUESTIONS[question].margin_of(row["metric"]) else " − "
+            _below(axes, (0.99, place), (0, -4), sides(row, sign).replace("-", "−"))
 
 
-def _say_what_is_compared(axes: Axes) -> None:
-    """Below each question, its difference in words."""
-    for place, question in enumerate(QUESTIONS.values()):
-        at = axes.get_yaxis_transform()
-        axes.annotate(
-            question.drawn, (0, place), (-7, -4), at, "offset points", ha="right", va="top", fontsize=6, color=GREY
-        )
+def _say_what_is_compared(axes: Axes, table: pd.DataFrame, k: int) -> None:
+    """Below each question, its difference in words; several where different metrics decide for the models."""
+    rows = [row for _, own in table.groupby("model", sort=False) for row in verdicts_at(own, k).to_dict("records")]
+    for place, (name, question) in enumerate(QUESTIONS.items()):
+        compared = [question.drawn_for(row["metric"]) for row in rows if row["question"] == name]
+        _below(axes, (0, place), (-7, -4), "\nor ".join(dict.fromkeys(compared)) or question.drawn)
+
+
+def _below(axes: Axes, at: tuple[float, float], offset: tuple[float, float], text: str) -> None:
+    """A small grey line; `at` is a share of the width and a row, `offset` in points."""
+    transform = axes.get_yaxis_transform()
+    axes.annotate(text, at, offset, transform, "offset points", ha="right", va="top", fontsize=6, color=GREY)

@@ -8,12 +8,16 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.beyond.specificity.table import ALL
-from form_invariance.experiment.questions import QUESTIONS, SMALLEST
+from form_invariance.experiment.questions import DIFFERENCE, QUESTIONS, SMALLEST
 from form_invariance.experiment.verdicts import deciding
 
-_NOTHING = "nothing to compare"
+NOTHING = "nothing to compare"
+"""In place of the numbers."""
 _LINE = "  {:<41} {:<9} {}"
 """Question, verdict and numbers."""
+
+UNITS = "  Values: Jaccard (Same neurons?), share of answers (donors), else probability of the right answer."
+"""Once, below the lines of all models."""
 
 
 def verdicts_at(table: pd.DataFrame, k: int) -> pd.DataFrame:
@@ -50,18 +54,22 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
     """
     yield f"{model}, k = {k} neurons of each late layer"
     yield _LINE.format("question", "verdict", "value - compared = difference [95 % interval]")
-    empty = []
+    empty, notes = [], []
     for row in verdicts_at(table, k).to_dict("records"):
         question = QUESTIONS[row["question"]]
         compared = numbers(row, question.margin_of(row["metric"]))
-        if compared == _NOTHING and not operators:
+        if compared == NOTHING and not operators:
             empty.append(question.label)
             continue
-        yield _LINE.format(question.label, said(row), compared)
+        star = "*" if row["metric"].endswith(DIFFERENCE) else ""
+        notes += [question.drawn_for(row["metric"]).replace("−", "-")] * len(star)
+        yield _LINE.format(question.label + star, said(row), compared)
         if operators:
             each = by_operator(table, k, row["question"], row["metric"])
             for more in (f"{question.compared} ({row['metric']})", each):
                 yield from wrap(more, 100, initial_indent="    ", subsequent_indent="    ")
+    if notes:
+        yield f"  * {'; '.join(notes)}"
     if empty:
         yield f"  Not testable: {empty[0] if len(empty) == 1 else f'{len(empty)} other questions'}"
 
@@ -79,7 +87,7 @@ def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
         return f"{sides(row, ' / ' if margin else ' - ')} = {interval(row, margin)}"
     if margin and not np.isnan(row["control_value"]):
         return f"{sides(row, ' / ')}: the latter may be zero"
-    return _NOTHING
+    return NOTHING
 
 
 def signed(value: float) -> str:
