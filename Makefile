@@ -20,7 +20,7 @@ demo: venv
 	@echo "embedded-shared was trained so that its formats can share neurons: the first answer should be yes."
 	@echo "embedded-separate was trained so that they cannot: the first answer should be no, and most of its"
 	@echo "questions cannot be tested without shared neurons. In $(CURDIR)/results: report.html,"
-	@echo "browser (neurons), figures (start with summary.png), and README.md, which describes the other files."
+	@echo "explained.html (the experiment in five steps), browser (neurons), figures, README.md (every file)."
 
 # The same experiment on pretrained models: demo-arithmetic on Qwen2.5-Coder-0.5B-Instruct, which adds and subtracts
 # two-digit numbers; demo-real on SmolLM2-135M-Instruct, with tables of words in place of arithmetic.
@@ -117,7 +117,9 @@ $(INSTALLED): requirements.lock pyproject.toml
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	.venv/bin/python -c 'import sys; sys.version_info[:2] == (3, 11) or sys.exit("error: Python 3.11 is needed, but this is " + sys.version.split()[0] + "; set PYTHON=/path/to/python3.11")'
 	command -v uv || $(PIP) uv==0.13.9
-	UV_HTTP_RETRIES=1 $(UV) --torch-backend=auto torch==2.13.0 || $(PIP) torch==2.13.0
+	UV_HTTP_RETRIES=1 $(UV) --torch-backend=auto torch==2.13.0 2> .venv/uv.log || { \
+		echo "uv does not reach PyTorch's index (.venv/uv.log); pip takes torch from its own index, which on Linux" \
+		"may be the build for NVIDIA GPUs (3 GB)" >&2; $(PIP) torch==2.13.0; }
 	$(UV) $(LOCKED) requirements.lock || $(PIP) $(LOCKED) requirements.lock
 	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@

@@ -27,9 +27,9 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     jaccard, chance, across, ceiling = (percent(mean, 1) for mean in means)
     sentence = (
         f"{jaccard} of the neurons that are among the best {k} of a layer in any format are among them in all "
-        f"formats (mean over operators); by chance {chance}. Ranked by a part of its prompts each, the "
-        f"formats overlap by {across}; as many parts of one format's prompts overlap by {ceiling}, the most to "
-        f"expect. The interval is above chance {in_how_many(table['low'] > table['chance'])} operators. "
+        f"formats (mean over operators); by chance {chance}. If each format is ranked by a part of its "
+        f"prompts, they overlap by {across}; as many parts of one format's prompts overlap by {ceiling}, the "
+        f"most to expect. The interval is above chance {in_how_many(table['low'] > table['chance'])} operators. "
         f"{_correlation(tables['format_correlation'])}"
     )
     return [Answer(QUESTIONS["same"].label, sentence, table, ("differing", "overlap"))]
