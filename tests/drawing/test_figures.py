@@ -91,6 +91,12 @@ def test_what_shares_no_neuron_has_no_panel(given, name):
         assert [axes.get_title() for axes in figure.axes[:4]] == titles
 
 
+def test_a_direction_is_from_the_donor_to_the_target(given):
+    (table,) = given[0]["transfer", "transfer"].values()
+    one = table.query("donor == 'symbolic' and target == 'code'").assign(pairs=5, n_neurons=1)
+    assert transfer.transfer({"transfer": one}, "m", PLANTED).axes[0].get_ylabel() == "symbolic\nto code"
+
+
 def test_the_summary_has_every_question_with_its_difference_and_verdict(given):
     """Of two models, of which one shares no neuron."""
     key = ("summary", "summary")

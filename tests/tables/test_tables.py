@@ -74,7 +74,7 @@ def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
     assert path.read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 1
     with path.open() as before:
-        tables_io.write_atomically(path, lambda to: to.write_text("new"))
+        tables_io.write_text(path, "new")
         assert before.read() == "old", "who reads the file meanwhile has all of the old one"
 
 

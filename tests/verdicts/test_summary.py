@@ -14,7 +14,7 @@ from form_invariance.stages.transfer.table import TRANSFER_CONTRASTS
 from form_invariance.tables.files import write_table
 from form_invariance.verdicts.summary.answer import answer
 from form_invariance.verdicts.summary.compute import verdicts_table
-from form_invariance.verdicts.summary.lines import UNITS, by_operator, verdict_lines, verdicts_at
+from form_invariance.verdicts.summary.lines import LEGEND, by_operator, verdict_lines, verdicts_at
 from form_invariance.verdicts.summary.table import VERDICTS
 
 FORMATS = {"k": 10, "format": ["word", "all"], "operator": ["word", "all"]}
@@ -247,6 +247,6 @@ def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, cap
     write_table(table, tmp_path / "verdicts.parquet", VERDICTS, {"k_shown": 10}, {"model": "mine"})
     given = ["verdicts", str(tmp_path / "verdicts.parquet")]
     assert main(given) == main([*given, "--k", "10"]) == 0
-    assert capsys.readouterr().out.splitlines() == 2 * [*lines, "", UNITS, ""]
+    assert capsys.readouterr().out.splitlines() == 2 * [*lines, "", *LEGEND, ""]
     assert main([*given, "--k", "7"]) == 2
     assert "has no verdicts at k = 7; it has 10" in capsys.readouterr().err

@@ -85,12 +85,12 @@ QUESTIONS = {
         "Does one format's circuit serve another?",
         f"loss by knockout, gain by keeping alone: the other formats' best / the own best, minus {SERVES}; and "
         "loss minus that by other operators' best",
-        f"by others' best / by own best − {SERVES}",
+        f"others' best / own best − {SERVES}",
         SERVES,
-        "lost by others' best − by other operators'",
+        "loss: others' best − other operators'",
     ),
     "computed": Question(
-        "Only where it is computed?",
+        "Is copying spared?",
         f"loss by knockout: share of the own loss that copying is spared, beyond controls, minus {SERVES}",
         f"own loss that copying is spared − {SERVES}",
         SERVES,

@@ -32,7 +32,7 @@ LOSSES = {
     "other_formats_best": "other formats' best",
     "other_operators_best": "other operators' best, in other formats",
     "matched": "matched neurons",
-    "copying": "the own best, where a number is copied",
+    "copying": "the own best, on prompts that copy a number",
 }
 """The damages in the figure `losses`, by task in the contrast `LOSS`."""
 LOSS = "damage"

@@ -16,7 +16,10 @@ NOTHING = "nothing to compare"
 _LINE = "  {:<41} {:<9} {}"
 """Question, verdict and numbers."""
 
-UNITS = "  Values: Jaccard (Same neurons?), share of answers (donors), else probability of the right answer."
+LEGEND = (
+    "  Values: Jaccard (Same neurons?), share of answers (donors), else probability of the right answer.",
+    "  Mixed: yes for one operator and no for another. --operators shows each, and what is compared.",
+)
 """Once, below the lines of all models."""
 
 
@@ -53,7 +56,7 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
             questions without anything to compare, which otherwise have one in common.
     """
     yield f"{model}, k = {k} neurons of each late layer"
-    yield _LINE.format("question", "verdict", "value - compared = difference [95 % interval]")
+    yield _LINE.format("question", "verdict", "values = difference or ratio [95 % interval]")
     empty, notes = [], []
     for row in verdicts_at(table, k).to_dict("records"):
         question = QUESTIONS[row["question"]]

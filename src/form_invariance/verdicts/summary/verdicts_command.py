@@ -16,7 +16,7 @@ def verdicts(*tables: Path, k: int | None = None, operators: Flag = False) -> No
     """
     from form_invariance.tables.files import provenance_of, read_tables
     from form_invariance.tables.keys import by_key
-    from form_invariance.verdicts.summary.lines import UNITS, verdict_lines
+    from form_invariance.verdicts.summary.lines import LEGEND, verdict_lines
     from form_invariance.verdicts.summary.table import VERDICTS
 
     if not tables:
@@ -29,4 +29,4 @@ def verdicts(*tables: Path, k: int | None = None, operators: Flag = False) -> No
             has = ", ".join(map(str, sizes))
             raise UserError(f"--k: {paths[model]} has no verdicts at k = {shown}; it has {has}")
         print(*verdict_lines(table, model, shown, operators), "", sep="\n")
-    print(UNITS, "", sep="\n")
+    print(*LEGEND, "", sep="\n")
