@@ -55,7 +55,7 @@ test-nightly: test-venv
 coverage: test-venv
 	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile --cov --cov-report=
 	coverage report
-	coverage json -q -o - | python tests/helpers/coverage_shares.py
+	coverage json -q -o - | python tools/coverage_shares.py
 
 # On a real SLURM that the tests boot on this machine: needs root and Debian's slurm-wlm and munge.
 test-slurm: test-venv
@@ -73,7 +73,7 @@ test-long: test-venv
 test-mutants: test-venv
 	rm -rf mutants
 	OMP_NUM_THREADS=1 TEST_MODELS="$(CURDIR)/mutants/models" mutmut run
-	python tests/helpers/mutation_score.py
+	python tools/mutation_score.py
 
 # Goes on after a Snakemake that was killed: its jobs are cancelled, its lock is opened, finished work is kept.
 # Only where no other Snakemake runs in this folder, or in that of --directory, where ARGS have one.

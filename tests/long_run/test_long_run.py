@@ -4,7 +4,7 @@ Every second run goes through the job server, as in `make demo`.
 
 make test-long                                              # the demo ten times: hours
 LONG_RUN_ROUNDS=3 make test-long                            # fewer
-LONG_RUN_CONFIG=tests/long_run/small.yaml make test-long    # on few prompts: an hour or two
+LONG_RUN_CONFIG=config/test.yaml make test-long    # on few prompts: an hour
 """
 
 import hashlib
@@ -114,7 +114,7 @@ def test_ten_runs_with_kills_are_one(tmp_path):
         now, present = digests(folder), files(folder)
         if number == 1:
             first, present_first = now, present
-            assert len(first) > 300
+            assert len(first) > 100
         assert now == first, sorted(path for path in {*now, *first} if now.get(path) != first.get(path))
         assert present == present_first
     assert killed >= 2 * (ROUNDS - 2), "most kills came too late to say anything"

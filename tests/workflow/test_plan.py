@@ -159,15 +159,12 @@ def test_a_model_of_the_hub_that_is_not_here_is_named():
     assert said.startswith("Model there: nobody/none-1b is not in the hub's cache.")
 
 
-def forked(checkout, words):
-    return subprocess.CompletedProcess(words, *snakemake(checkout, *words), "")
-
-
 @pytest.fixture
 def run_plan(finished, monkeypatch, capsys):
     """Run the command in a finished checkout; returns its exit status and what it printed."""
     monkeypatch.chdir(finished)
-    monkeypatch.setattr(subprocess, "run", lambda call, **_: forked(finished, call[3:]))
+    done = subprocess.CompletedProcess
+    monkeypatch.setattr(subprocess, "run", lambda call, **_: done(call, *snakemake(finished, *call[3:]), ""))
     return lambda *words: (main(["plan", *words]), capsys.readouterr())
 
 

@@ -92,7 +92,7 @@ QUESTIONS = {
     "computed": Question(
         "Is copying spared?",
         f"loss by knockout: share of the own loss that copying is spared, beyond controls, minus {SERVES}",
-        f"own loss that copying is spared − {SERVES}",
+        f"spared share of the own loss − {SERVES}",
         SERVES,
     ),
     "specific": Question(
