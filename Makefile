@@ -16,11 +16,13 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 demo: venv
 	python -m form_invariance job-server snakemake --logger lines --configfile config/demo.yaml --prioritize results/figures/embedded-shared/overlap.png
 	@echo
-	@python -m form_invariance verdicts $(foreach name,shared separate,results/embedded-$(name)/shared/verdicts.parquet)
 	@echo "embedded-shared was trained so that its formats can share neurons: the first answer should be yes."
 	@echo "embedded-separate was trained so that they cannot: the first answer should be no, and most of its"
-	@echo "questions cannot be tested without shared neurons. In $(CURDIR)/results: report.html,"
-	@echo "explained.html (the experiment in five steps), browser (neurons), figures, README.md (every file)."
+	@echo "questions cannot be tested without shared neurons."
+	@echo
+	@python -m form_invariance verdicts $(foreach name,shared separate,results/embedded-$(name)/shared/verdicts.parquet)
+	@echo "In $(CURDIR)/results: report.html, explained.html (the experiment in five"
+	@echo "steps), browser (neurons), figures (start with summary.png), README.md (every file)."
 
 # The same experiment on pretrained models: demo-arithmetic on Qwen2.5-Coder-0.5B-Instruct, which adds and subtracts
 # two-digit numbers; demo-real on SmolLM2-135M-Instruct, with tables of words in place of arithmetic.

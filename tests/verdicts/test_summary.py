@@ -205,7 +205,7 @@ def changed(contrasts, column, limits):
 
 
 def test_the_probability_decides_of_ablations_and_the_least_favourable_null_of_others(tables):
-    """A copied answer decides *More than the answer?* where it can be told, and never *override*."""
+    """A copied answer decides *more than the answer* where it can be told, and never *override*."""
     limits = {"probability": (-0.1, 0.3), "accuracy": (-0.3, -0.1)}
     ablated = changed(tables["intervention_contrasts"], "metric", limits)
     table = verdicts_table({**tables, "intervention_contrasts": ablated})
@@ -213,7 +213,7 @@ def test_the_probability_decides_of_ablations_and_the_least_favourable_null_of_o
     for words in (
         "Do they keep more than controls? Undecided.",
         "Same neurons? Yes.",
-        "More than the answer? No.",
+        "Does a donor carry more than the answer? No.",
     ):
         assert words in told.sentence
     assert len(told.table) == table["question"].nunique()

@@ -200,7 +200,7 @@ def test_verdicts_that_a_configuration_leaves_undefined(tmp_path):
     assert list(undefined_verdicts(DEFAULT | {"matched_seeds": 0})) == []
     (one,) = undefined_verdicts(DEFAULT | {"operators": {"addition": "a + b"}})
     assert "'Specific to this operator?' is undefined" in one
-    for repeated, said in ((8, ["8 of 28 rows", "'More than the answer?'"]), (10, None)):
+    for repeated, said in ((8, ["8 of 28 rows", "'Does a donor carry more than the answer?'"]), (10, None)):
         answers = [*range(100, 120), *range(200, 200 + repeated // 2), *range(200, 200 + repeated // 2)]
         rows = "".join(f"w{row},{answer}\n" for row, answer in enumerate(answers))
         config = with_table(tmp_path, f"word,answer\n{rows}", "{word} = ")

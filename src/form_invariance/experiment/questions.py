@@ -67,7 +67,7 @@ QUESTIONS = {
         "by the same problem − by best baseline",
     ),
     "beyond_the_answer": Question(
-        "More than the answer?",
+        "Does a donor carry more than the answer?",
         "transfer: matched donor minus another problem with the same answer, and minus a copied answer",
         "by the same problem − by the same answer",
     ),

@@ -18,7 +18,7 @@ _LINE = "  {:<41} {:<9} {}"
 
 LEGEND = (
     "  Values: Jaccard (Same neurons?), share of answers (donors), else probability of the right answer.",
-    "  Mixed: yes for one operator and no for another. --operators shows each, and what is compared.",
+    f"  Tiny: below {SMALLEST}. Mixed: yes for one operator, no for another (--operators shows all).",
 )
 """Once, below the lines of all models."""
 
