@@ -370,6 +370,7 @@ def test_contrasts_equal_a_plain_computation():
     table = contrasts_table(found, sets, [*circuits])
     keys = ["format", "operator", "intervention", "contrast", "task", "metric"]
     assert not table.duplicated([*keys, "k"]).any()
+    assert not (table["task"] == table["operator"]).any()
     rows = table.query("operator == 'one' and metric == 'accuracy'")
     rows = rows.set_index(["format", "contrast", "task", "intervention"]).sort_index()
     by = {(one.format, one.task): one.resampled["accuracy"] for one in found if one.intervention == "knockout"}

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 from planted_models import PLANTED
 from planted_run import MODEL, OPERATOR, planted, separate
 
+from form_invariance.beyond.specificity import figure as specificity
+from form_invariance.beyond.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS
 from form_invariance.cli import main
 from form_invariance.drawing import lines, style
 from form_invariance.drawing.figures import figure_of
@@ -192,6 +194,32 @@ def test_the_strongest_control_is_drawn_by_its_mean_over_draws():
     lines = transfer._lines(table.assign(direction="a_to_b")).set_index("line")
     assert lines.loc["control", "value"] == 0.5
     assert (lines.loc["all_late", "k"], lines.loc["all_late", "value"]) == (10, 0.95)
+
+
+def test_what_a_knockout_costs_is_drawn_where_its_numbers_are():
+    """In the figure of the README, and in that of all tasks."""
+    rows = [("own_best", 0.5, 0.4, 0.7, 24), ("matched", 0.2, 0.15, 0.3, 24), ("copying", 0.01, 0.0, 0.1, 60)]
+    alike = {"k": 10, "cells": 2, "second": 0.1, "intervention": "knockout", "metric": "probability"}
+    every = {"format": "all", "operator": "all", "contrast": specificity.LOSS}
+    lost = filled(SPECIFICITY_CONTRASTS, rows, "task first low high prompts", **alike, **every)
+    others = {"k": 20, "format": "s", "intervention": "keep_only", "metric": "loss", "cells": 0, "contrast": "x"}
+    lost = pd.concat([lost, *(lost.assign(first=0.9, **{name: value}) for name, value in others.items())])
+    cell = {"format": "s", "operator": "+", "task": "+", "neurons": "best_in_s", "probability": 0.25}
+    cell = filled(SPECIFICITY, [cell], k=10, intervention="knockout", probability_damage=0.5)
+    axes = specificity.losses({"specificity": cell, "specificity_contrasts": lost}, "m", 10).axes[0]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    bars = {name: bar.get_width() for name, bar in zip(names, axes.patches, strict=True) if "n =" in name}
+    assert bars == {f"{specificity.LOSSES[task]} (n = {n // 2})": value for task, value, _, _, n in rows}
+    drawn = ([segment for segment in lines.get_segments() if len(segment)] for lines in axes.collections)
+    intervals, dashed = (np.array(segments).tolist() for segments in drawn)
+    assert intervals == [[[x, y] for x in row[2:4]] for y, row in zip((0, 3, 4), rows, strict=True)]
+    assert dashed == [[[0.75, -0.6], [0.75, 3.6]]]
+    tasks = lost.replace({"contrast": {specificity.LOSS: "circuit_minus_control"}})
+    axes = specificity.tasks({"specificity_contrasts": tasks}, "m", 10).axes[0]
+    points = {line.get_marker(): [*line.get_xdata()] for line in axes.lines}
+    assert (points["o"], points["|"]) == ([0.5, 0.2, 0.01], [0.1] * 3)
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == [f"{task.replace('_', ' ')} (n = {n // 2})" for task, *_, n in rows]
 
 
 def test_a_position_is_labelled_by_its_token():
