@@ -89,6 +89,12 @@ class FamilyFolders(dict):
         return self[family]
 
 
+def at_night(values):
+    """The values (tuples) as parameters; all but the first are of the nightly tests."""
+    first, *others = values
+    return [first, *(pytest.param(*one, marks=pytest.mark.nightly) for one in others)]
+
+
 def pytest_collection_modifyitems(items):
     """Slow files come first; of those that read the planted run, one makes it early, the others come last."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
@@ -137,6 +143,14 @@ def packaged():
 @pytest.fixture
 def packaged_copy(tmp_path):
     return Path(shutil.copytree(PACKAGED / "embedded-shared", tmp_path / "model"))
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory):
+    """The finished run of the planted model whose formats share their neurons."""
+    from planted_run import planted
+
+    return planted(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

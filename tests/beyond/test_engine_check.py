@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from nights import at_night
 
-from conftest import FAMILIES
+from conftest import FAMILIES, at_night
 from form_invariance.beyond.engine_check import compute
 from form_invariance.beyond.engine_check.hooked import hooked_values
 from form_invariance.beyond.engine_check.sample import NO_LAYER, Sample, build_samples, choose_neurons

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from example_tables import filled
 from planted_models import EXPRESSION, PLANTED, TEMPLATES
-from planted_run import OPERATOR, planted
+from planted_run import OPERATOR
 
 from form_invariance.beyond.neuron_effects.table import ROW_ACTIVATIONS
 from form_invariance.browser import neurons, page
@@ -25,11 +25,6 @@ pytestmark = pytest.mark.slow
 FORMATS, WORDS, MODEL = list(TEMPLATES), "plural", "sha&red <b>"
 ASKED = {OPERATOR: EXPRESSION, WORDS: "answer in plural.csv"}
 HOSTILE = "</script><b>"
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return planted(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ import pytest
 import torch
 import yaml
 from configurations import SHIPPED
-from nights import at_night
 from stub_checkout import ROOT, pending, snakemake
 
+from conftest import at_night
 from form_invariance.cli import command_line
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.model.files import PACKAGED

@@ -8,14 +8,15 @@ import pandas as pd
 import pytest
 from example_tables import filled
 from planted_models import LATE, PLANTED, TEMPLATES, planted_neurons
-from planted_run import OPERATOR, planted, separate
+from planted_run import OPERATOR, separate
 from safetensors.numpy import load_file
 
 from form_invariance.explainer import steps
 from form_invariance.explainer.example import choose_example, choose_neuron, labelled_everywhere
-from form_invariance.explainer.pictures import maps_picture
+from form_invariance.explainer.pictures import formats_picture, maps_picture
 from form_invariance.stages.heuristics.map_files import ActivationMaps
 from form_invariance.stages.heuristics.table import HEURISTICS
+from form_invariance.stages.patching.table import RANKING
 
 pytestmark = pytest.mark.slow
 
@@ -29,11 +30,6 @@ def plain(html):
     """The text that a reader sees, on one line."""
     text = re.sub(r"<[^>]+>", " ", re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL))
     return " ".join(markup.unescape(text).split())
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return planted(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +143,13 @@ def test_a_map_has_the_first_operand_across():
     (axes, *_) = maps_picture({"words": maps}, (2, 7)).axes
     assert (axes.images[0].get_array()[b, a] == values[1]).all()
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("a", "b")
+
+
+def test_a_neuron_without_maps_is_drawn_beside_the_last_of_its_layers_best():
+    rows = [("s", 2, 4, 1, 0.9), ("s", 2, 7, 2, 0.3), ("s", 4, 2, 2, 0.5)]
+    ranking = filled(RANKING, rows, "format layer neuron rank ie_mean", keys="format")
+    (axes,) = formats_picture(ranking, (2, 4), 2).axes
+    assert [[*line.get_xdata()] for line in axes.lines] == [[0.3], [0.9]]
 
 
 def test_without_shared_neurons_it_says_so(pages):

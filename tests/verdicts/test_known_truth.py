@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 import torch
 from graded_models import PLANTED, WIDTH, carriers, write_model
-from nights import at_night
 from nulls import OF_BEST, SET, asked, contrasts_of
 from planted_models import EXPRESSION, LATE, LIMITS, TEMPLATES
 from safetensors.torch import load_file, save_file
 
+from conftest import at_night
 from form_invariance.beyond.specificity.table import CONTROLS
 from form_invariance.beyond.specificity.verdicts import specific
 from form_invariance.experiment.contrasts import overall
