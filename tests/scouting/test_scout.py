@@ -18,7 +18,7 @@ from form_invariance.problems.tasks import Arithmetic
 from form_invariance.problems.templates import fill
 from form_invariance.scouting import choice as choice_module
 from form_invariance.scouting import proposal, questions, sizes, writing
-from form_invariance.scouting.choice import choose, is_enough, search
+from form_invariance.scouting.choice import choose, is_enough, left_out, search
 from form_invariance.scouting.other_tasks import other_tasks
 from form_invariance.scouting.proposal import tables_without_examples
 from form_invariance.scouting.questions import Question, draw
@@ -153,6 +153,12 @@ def test_the_choice(shares, chosen):
     assert is_enough(trials, found) == (every and found["right"].min() >= 0.5)
 
 
+def test_what_is_left_out_has_its_worst_cell_as_the_reason():
+    trials = trials_of({"x": BOTH, "y": {"+": [0.9], "-": [0.1]}, "z": SOME})
+    (reason,) = left_out(trials, choose(trials))
+    assert reason.startswith("operator -: the best wording of - in y has 10% right answers")
+
+
 def test_all_formats_get_the_same_number_of_examples():
     for by_examples, alike in (
         # The formats' own best numbers differ, so that a difference of formats would be one of examples, too.
@@ -218,7 +224,9 @@ def census(rows, right):
 @pytest.mark.parametrize(("rows", "right"), [(62, 25), (62, 60), (500, 250), (40, 20)])
 def test_the_sizes_of_a_table_are_those_that_its_right_rows_give(rows, right):
     own = {(name, "t"): (census(rows, right), name) for name in ("x", "y")}
-    found = sizes.of_tables(sizes.steps(100, rows, right / rows)[-1], own, 0)
+    steps = sizes.steps(100, rows, right / rows)
+    assert all(2.8 * (step["train_prompts"] + step["eval_prompts"]) <= right for step in steps[1:])
+    found = sizes.of_tables(steps[-1], own, 0)
     choice = Choice(found["train_prompts"], found["eval_prompts"], found["corrupt_seeds"], 0)
     for table, template in own.values():
         dataset, _ = make_dataset({"t": (table, template)}, "t", choice)
@@ -231,6 +239,7 @@ def test_the_sizes_of_a_table_are_those_that_its_right_rows_give(rows, right):
     ("words", "sentence"),
     [
         (["--template", "code/sum={a}"], "'sum' is not among the operators sums"),
+        (["--template", "code/sums=sum: "], "must have at least one of the table's fields, {a}, {b}"),
         (["--template", "code/sums={a} {answer} {b}"], "has {b} after {answer}; put all fields before it"),
         (["--force", "--output", "sums.csv"], "is a folder or an input; name another file"),
     ],
@@ -280,7 +289,9 @@ def test_every_job_reads_the_model(monkeypatch):
         found.append(sizes.seconds(config, "embedded-shared", np.inf))
     jobs = 2 * len(config["formats"]) * operators + operators + 12
     assert found[1] - found[0] == pytest.approx(60 * jobs / sizes.machine.cores())
-    assert sizes.seconds(config, "embedded-shared", 1e9) > found[1]
+    rules = {*sizes.job_costs.OPERATIONS} - {"row_activations", "precision"}
+    work = sum(sizes.job_costs.operations(rule, config, "embedded-shared", {}) for rule in rules)
+    assert sizes.seconds(config, "embedded-shared", 1e9) - found[1] == pytest.approx(work / 1e9)
 
 
 def test_a_wording_is_tried_on_its_operator_alone():
