@@ -117,6 +117,8 @@ def test_the_summary_has_every_question_with_its_difference_and_verdict(given):
         markers = [line.get_xydata() for line in axes.lines if line.get_marker() == "o"]
         points = {int(y): x for x, y in np.concatenate(markers) if not np.isnan(x)}
         assert points == pytest.approx(decided["difference"].reset_index(drop=True).dropna().to_dict()), model
+    numbers = [text for text in figure.axes[1].texts if text.get_va() == "top"]
+    assert len(numbers) == decided["verdict"].isin(["yes", "no", "mixed", "undecided"]).sum() > 0
 
 
 OVERLAP = "shared/addition/overlap"

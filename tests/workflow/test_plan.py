@@ -126,6 +126,14 @@ def test_work_grows_with_the_model_and_in_proportion_to_what_is_asked():
     ):
         for rule in rules.split():
             assert work(rule, key) == pytest.approx(times * work(rule)), (rule, key)
+    cell = job_costs.Cell(CONFIG, job_costs.size_of(MODEL), "word", "addition")
+    runs = len(job_costs.INTERVENED) * len(CONFIG["k"]) * job_costs._controls(CONFIG) * CONFIG["eval_prompts"]
+    assert work("interventions") < 2 * cell.passes(runs), "no run costs more than every token in every layer"
+
+
+def test_the_sizes_of_a_model_that_is_not_here_are_guessed_by_its_name():
+    size = job_costs.size_of({"source": "meta-llama/Meta-Llama-3-8B"})
+    assert [size.layers, size.d_model, size.d_mlp] == pytest.approx([32, 4096, 14_336], rel=0.05)
 
 
 def test_a_group_of_jobs_reads_the_weights_once():
