@@ -145,14 +145,6 @@ def packaged_copy(tmp_path):
     return Path(shutil.copytree(PACKAGED / "embedded-shared", tmp_path / "model"))
 
 
-@pytest.fixture(scope="session")
-def run(tmp_path_factory):
-    """The finished run of the planted model whose formats share their neurons."""
-    from planted_run import planted
-
-    return planted(tmp_path_factory)
-
-
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
     """A checkout in which nothing has run."""
@@ -167,6 +159,14 @@ def finished(tmp_path_factory):
     from stub_checkout import finished_copy
 
     return finished_copy(tmp_path_factory, "finished")
+
+
+@pytest.fixture(scope="session")
+def planted(tmp_path_factory):
+    """The run of the model whose formats share their neurons, which tests only read."""
+    from planted_run import planted
+
+    return planted(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

@@ -28,15 +28,15 @@ HOSTILE = "</script><b>"
 
 
 @pytest.fixture(scope="module")
-def cells(run):
+def cells(planted):
     """By operator and format: the planted model's cells, and as cells of a table of words with 30 rows."""
     rng, found = np.random.default_rng(0), {OPERATOR: {}, WORDS: {}}
     for name in FORMATS:
         tables = {
-            key: pd.read_parquet(run.cell(name, f"{file}.parquet"))
+            key: pd.read_parquet(planted.cell(name, f"{file}.parquet"))
             for key, file in (("ranking", "ranking"), ("effects", "neuron_effects"), ("heuristics", "heuristics"))
         }
-        arrays = read_tensors(run.cell(name, "activation_maps.safetensors"), map_files.KIND)[0]
+        arrays = read_tensors(planted.cell(name, "activation_maps.safetensors"), map_files.KIND)[0]
         maps = map_files.from_arrays(arrays)
         # A sum's maps look the same where the operands change places.
         maps = replace(maps, maps=maps.maps * np.linspace(1, 2, maps.maps.shape[-1], dtype=np.float32))
@@ -54,9 +54,9 @@ def cells(run):
 
 
 @pytest.fixture(scope="module")
-def tokens(run):
+def tokens(planted):
     """What neurons promote, among it a hostile text."""
-    table = pd.read_parquet(run.folder / "shared/promoted_tokens.parquet")
+    table = pd.read_parquet(planted.folder / "shared/promoted_tokens.parquet")
     return table.assign(text=table["text"].mask(table["rank"] == 2, HOSTILE))
 
 

@@ -6,7 +6,7 @@ import planted_run
 import pytest
 import torch
 from planted_models import LATE, PLANTED, TEMPLATES, planted_neurons
-from planted_run import OPERATOR, SIZE, planted, separate
+from planted_run import OPERATOR, SIZE, separate
 from pretended_gpu import CARD, pretended_gpu
 from replayed_run import run, written
 from safetensors.torch import load_file
@@ -22,15 +22,10 @@ from form_invariance.tables.files import provenance_of, read_table, read_tensors
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    return planted(tmp_path_factory)
-
-
-@pytest.fixture(scope="module", params=[planted, separate])
-def both(request, tmp_path_factory):
+@pytest.fixture(scope="module", params=[True, False], ids=["planted", "separate"])
+def both(request, planted, tmp_path_factory):
     """Whether the formats share their neurons, and the run of this model."""
-    return request.param is planted, request.param(tmp_path_factory)
+    return request.param, planted if request.param else separate(tmp_path_factory)
 
 
 def test_the_model_adds_but_for_what_it_was_made_to_misread(both):
@@ -93,35 +88,33 @@ def test_a_donor_repairs_all_that_the_model_misreads(both):
     assert not shared or (rates["random"] < 0.2).all()
 
 
-def test_a_variant_that_is_the_template_has_its_neurons(finished):
-    table = pd.read_parquet(finished.folder / "shared/differing.parquet")
+def test_a_variant_that_is_the_template_has_its_neurons(planted):
+    table = pd.read_parquet(planted.folder / "shared/differing.parquet")
     overlap = table[table["operators"] == "all"].set_index("differs")
     assert overlap.loc["wording", ["value", "pairs"]].tolist() == [1, 2 * len(TEMPLATES)]
     for name in TEMPLATES:
-        own, variant = (
-            read_table(finished.cell(form, "dataset.parquet"), DATASET) for form in (name, f"{name}~1")
-        )
+        own, variant = (read_table(planted.cell(form, "dataset.parquet"), DATASET) for form in (name, f"{name}~1"))
         pd.testing.assert_frame_equal(own, variant)
 
 
-def test_correlations_are_those_of_the_sampled_maps(finished):
-    table = pd.read_parquet(finished.shared("activation_correlation.parquet"))
-    maps = {name: load_file(finished.cell(name, "activation_maps.safetensors"))["sampled"] for name in TEMPLATES}
+def test_correlations_are_those_of_the_sampled_maps(planted):
+    table = pd.read_parquet(planted.shared("activation_correlation.parquet"))
+    maps = {name: load_file(planted.cell(name, "activation_maps.safetensors"))["sampled"] for name in TEMPLATES}
     for formats, rows in table.groupby("formats"):
         one, other = (maps[name].double().numpy() for name in formats.split("+"))
         expected = [np.corrcoef(*both)[0, 1] for both in zip(one, other, strict=True)]
         np.testing.assert_allclose(rows["correlation"], expected, atol=1e-9)
 
 
-def test_a_card_gives_the_same_files(finished, tmp_path):
+def test_a_card_gives_the_same_files(planted, tmp_path):
     """Each command that runs the model, once, on a pretended graphics card, unknown to TransformerLens."""
-    calls = {words[0]: words for words in finished.calls if "--device=cpu" in words and words[0] != "engine-check"}
+    calls = {words[0]: words for words in planted.calls if "--device=cpu" in words and words[0] != "engine-check"}
     assert len(calls) > 10
     with pretended_gpu() as card:
-        own = planted_run.run(tmp_path / "run", [*calls.values()], finished, device=CARD.type)
+        own = planted_run.run(tmp_path / "run", [*calls.values()], planted, device=CARD.type)
     assert card.operations > 10_000
     for name, words in calls.items():
-        for here, there in zip(*(written(words, one.place) for one in (finished, own)), strict=True):
+        for here, there in zip(*(written(words, one.place) for one in (planted, own)), strict=True):
             if here.suffix == ".safetensors":
                 for key, values in load_file(here).items():
                     torch.testing.assert_close(load_file(there)[key], values, rtol=0, atol=0, equal_nan=True)
@@ -132,11 +125,11 @@ def test_a_card_gives_the_same_files(finished, tmp_path):
             assert provenance_of(there)["device"].startswith(CARD.type)
 
 
-def test_lower_precision_on_a_card(finished, tmp_path):
+def test_lower_precision_on_a_card(planted, tmp_path):
     inputs = {"dataset": "dataset", "corrupt-table": "corrupt", "attribution": "attribution"}
-    files = [f"--{option}={finished.cell('code', f'{table}.parquet')}" for option, table in inputs.items()]
+    files = [f"--{option}={planted.cell('code', f'{table}.parquet')}" for option, table in inputs.items()]
     files += ["--late-from=half_depth", "--prompts=10"]
-    model, tables = ("--model", finished.on_model[1], "--device", CARD.type), {}
+    model, tables = ("--model", planted.on_model[1], "--device", CARD.type), {}
     for dtype in ("bfloat16", "float32"):
         with pretended_gpu():
             run("precision", *model, "--dtype", dtype, *files, "--output", tmp_path / f"{dtype}.parquet")
@@ -145,12 +138,12 @@ def test_lower_precision_on_a_card(finished, tmp_path):
     np.testing.assert_allclose(tables["float32"], 1, rtol=1e-12)
 
 
-def test_a_model_that_transformer_lens_cannot_run(finished, tmp_path, monkeypatch, capsys):
+def test_a_model_that_transformer_lens_cannot_run(planted, tmp_path, monkeypatch, capsys):
     from transformer_lens.factories.architecture_adapter_factory import SUPPORTED_ARCHITECTURES
 
-    assert read_table(finished.folder / "engine_check.parquet", ENGINE_CHECK)["within"].all()
-    (words,) = finished.commands("engine-check")
-    monkeypatch.chdir(finished.place)
+    assert read_table(planted.folder / "engine_check.parquet", ENGINE_CHECK)["within"].all()
+    (words,) = planted.commands("engine-check")
+    monkeypatch.chdir(planted.place)
     monkeypatch.delitem(SUPPORTED_ARCHITECTURES, "LlamaForCausalLM")
     assert main([*words[:-1], str(tmp_path / "x.parquet")]) == 0
     reason = "TransformerLens does not know the architecture that"
@@ -160,30 +153,30 @@ def test_a_model_that_transformer_lens_cannot_run(finished, tmp_path, monkeypatc
     assert not table["within"].any()
 
 
-def test_the_templates_own_means_are_tried_too(finished, tmp_path):
+def test_the_templates_own_means_are_tried_too(planted, tmp_path):
     """Two templates, in any order, make the format's means; either's own means give what they give alone."""
     together, own, other = (tmp_path / f"{name}.safetensors" for name in ("together", "addition", "other"))
-    path = finished.cell("code", "census.parquet")
+    path = planted.cell("code", "census.parquet")
     keys = {**provenance_of(path)["keys"], "operator": "x"}
     write_table(read_table(path, CENSUS), tmp_path / "x.parquet", CENSUS, provenance_of(path), keys)
-    censuses = [tmp_path / "x.parquet", finished.cell("word", "census.parquet")]
-    sample = ("--censuses", *censuses, "--exclude", finished.cell("word", "dataset.parquet"), "--prompts=200")
+    censuses = [tmp_path / "x.parquet", planted.cell("word", "census.parquet")]
+    sample = ("--censuses", *censuses, "--exclude", planted.cell("word", "dataset.parquet"), "--prompts=200")
     outputs = ("--output", together, "--template-outputs", other, own)
-    run("mean-cache", *finished.on_model, *sample, "--seed=0", *outputs)
+    run("mean-cache", *planted.on_model, *sample, "--seed=0", *outputs)
     tensors = {path: read_tensors(path, "mean_cache") for path in (together, other, own)}
     counts = [arrays["count"] for arrays, _ in tensors.values()]
     assert counts[0].max() == counts[1].max() + counts[2].max()
     assert [provenance["prompts"] for _, provenance in tensors.values()][1:] == [{"x": 100}, {"addition": 100}]
 
-    inputs = [f"--{name}={finished.cell('word', f'{name}.parquet')}" for name in ("dataset", "ranking")]
-    inputs += ["--circuit", finished.shared("circuit.parquet"), *SIZE, "--bootstrap=20", "--seed=0"]
-    inputs += ["--circuit-halves", finished.shared("circuit_halves.parquet"), "--late-from=half_depth"]
+    inputs = [f"--{name}={planted.cell('word', f'{name}.parquet')}" for name in ("dataset", "ranking")]
+    inputs += ["--circuit", planted.shared("circuit.parquet"), *SIZE, "--bootstrap=20", "--seed=0"]
+    inputs += ["--circuit-halves", planted.shared("circuit_halves.parquet"), "--late-from=half_depth"]
     inputs += ["--random-seeds=5", "--matched-seeds=5", "--center-logits"]
     tables = {}
     for name, *means in (("both", together, "--template-mean-cache", own), ("own", own)):
         files = [tmp_path / f"{name}{of}.parquet" for of in ("", "_prompts")]
         outputs = ("--output", files[0], "--prompts-output", files[1])
-        run("interventions", *finished.on_model, *inputs, "--mean-cache", *means, *outputs)
+        run("interventions", *planted.on_model, *inputs, "--mean-cache", *means, *outputs)
         tables[name] = [pd.read_parquet(path) for path in files]
     for both, alone in zip(*tables.values(), strict=True):
         kept = alone[(alone["seed"] <= 0) & alone["neurons"].isin(["none", "circuit", "random"])]
@@ -223,12 +216,12 @@ None: the file says that it is of another model.
 
 
 @pytest.mark.parametrize("sentence", REFUSALS)
-def test_files_that_do_not_belong_together_are_refused(finished, tmp_path, capsys, monkeypatch, sentence):
+def test_files_that_do_not_belong_together_are_refused(planted, tmp_path, capsys, monkeypatch, sentence):
     command, option, kind, change = REFUSALS[sentence]
-    monkeypatch.chdir(finished.place)
-    words = list(finished.commands(command)[0])
+    monkeypatch.chdir(planted.place)
+    words = list(planted.commands(command)[0])
     place = words.index(option) + 1
-    path = finished.place / words[place]
+    path = planted.place / words[place]
     changed, model = tmp_path / f"changed{path.suffix}", {} if change else {"model": "x"}
     made = provenance_of(path) | model
     if isinstance(kind, str):

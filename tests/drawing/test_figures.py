@@ -8,7 +8,7 @@ import pytest
 from example_tables import filled
 from matplotlib.figure import Figure
 from planted_models import PLANTED
-from planted_run import MODEL, OPERATOR, planted, separate
+from planted_run import MODEL, OPERATOR, separate
 
 from form_invariance.beyond.specificity import figure as specificity
 from form_invariance.beyond.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS
@@ -55,10 +55,9 @@ def grown(table):
 
 
 @pytest.fixture(scope="module")
-def given(tmp_path_factory):
+def given(planted, tmp_path_factory):
     """The tables of each figure, of the model that shares its neurons and of the other one."""
-    figures = planted(tmp_path_factory).commands("figure")
-    return tuple(tables_of(made(tmp_path_factory), figures) for made in (planted, separate))
+    return tuple(tables_of(run, planted.commands("figure")) for run in (planted, separate(tmp_path_factory)))
 
 
 def test_a_reader_finds_what_is_drawn(given):
@@ -131,8 +130,8 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("name", "tables", "sentence"), FAULTS)
-def test_a_fault_is_one_sentence(tmp_path_factory, name, tables, sentence, tmp_path, capsys):
-    files = [str(planted(tmp_path_factory).folder / f"{table}.parquet") for table in tables]
+def test_a_fault_is_one_sentence(planted, name, tables, sentence, tmp_path, capsys):
+    files = [str(planted.folder / f"{table}.parquet") for table in tables]
     words = ["figure", "overlap", name, "--tables", *files, "--title", "m", "--k", "8"]
     assert main([*words, "--output", str(tmp_path / "x.png")]) == 2
     said = capsys.readouterr().err
@@ -154,9 +153,9 @@ def test_a_full_disk_leaves_the_old_figure(tmp_path, monkeypatch):
     assert [one.read_text() for one in tmp_path.iterdir()] == ["old"]
 
 
-def test_tables_come_as_one_with_their_keys_in_the_order_given(tmp_path_factory, tmp_path):
-    run, inputs, names = planted(tmp_path_factory), {"interventions": INTERVENTIONS}, ("word", "code", "symbolic")
-    paths = [run.cell(name, "interventions.parquet") for name in names]
+def test_tables_come_as_one_with_their_keys_in_the_order_given(planted, tmp_path):
+    inputs, names = {"interventions": INTERVENTIONS}, ("word", "code", "symbolic")
+    paths = [planted.cell(name, "interventions.parquet") for name in names]
     table = read_inputs(input_paths(paths, inputs, "this figure needs"), inputs)["interventions"]
     assert table["format"].unique().tolist() == [*names]
     assert table.index.is_unique

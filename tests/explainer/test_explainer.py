@@ -33,22 +33,22 @@ def plain(html):
 
 
 @pytest.fixture(scope="module")
-def pages(run, tmp_path_factory):
+def pages(planted, tmp_path_factory):
     """Of the model whose formats share their neurons, and of the other one."""
-    return [one.results / "explained.html" for one in (run, separate(tmp_path_factory))]
+    return [one.results / "explained.html" for one in (planted, separate(tmp_path_factory))]
 
 
-def test_the_numbers_are_the_tables(run, pages):
+def test_the_numbers_are_the_tables(planted, pages):
     html = pages[0].read_text()
     text = plain(html)
     for name in TEMPLATES:
-        census = pd.read_parquet(run.cell(name, "census.parquet")).query("uniform")
+        census = pd.read_parquet(planted.cell(name, "census.parquet")).query("uniform")
         assert f"Of {len(census)} sampled problems {census['correct'].mean():.1%} are answered" in text
-    overlap = pd.read_parquet(run.shared("overlap.parquet")).query("used and layer == -1")
+    overlap = pd.read_parquet(planted.shared("overlap.parquet")).query("used and layer == -1")
     (row,) = overlap[overlap["formats"] == "+".join(TEMPLATES)].itertuples()
     shared = f"{row.intersection} of {row.union} are shared: an overlap of {row.jaccard:.1%} "
     assert re.search(rf"{shared}\({row.low:.1%} to {row.high:.1%}, .* would have {row.chance:.1%}\.", text)
-    verdicts = pd.read_parquet(run.folder / "shared/verdicts.parquet").query("operator == 'all'")
+    verdicts = pd.read_parquet(planted.folder / "shared/verdicts.parquet").query("operator == 'all'")
     found = verdicts.drop_duplicates("question").set_index("question")[["value", "control_value"]]
     imposed, permuted = found.loc["imposed"]
     for words in (
@@ -60,22 +60,21 @@ def test_the_numbers_are_the_tables(run, pages):
     (neuron, layer) = map(int, re.search(r"neuron (\d+) of layer (\d+) has an effect", text).groups())
     rows = [plain(one) for one in re.findall(r"<tr><td>.*?</tr>", html, re.DOTALL)]
     for name, shown in zip(TEMPLATES, rows, strict=True):
-        ranking = (
-            pd.read_parquet(run.cell(name, "ranking.parquet")).set_index(["layer", "neuron"]).loc[layer, neuron]
-        )
-        assert shown.startswith(f"{name} {ranking['rank']:.0f} {ranking['ie_mean']:.2f} ")
+        ranking = pd.read_parquet(planted.cell(name, "ranking.parquet")).set_index(["layer", "neuron"])
+        rank, effect = ranking.loc[(layer, neuron), ["rank", "ie_mean"]]
+        assert shown.startswith(f"{name} {rank:.0f} {effect:.2f} ")
 
 
-def test_the_example_is_right_everywhere_and_nearest_to_the_mean(run):
+def test_the_example_is_right_everywhere_and_nearest_to_the_mean(planted):
     """By plain loops; one format misreads larger sums. Where no prompt is right in every format, all count."""
     first, layer = next(iter(TEMPLATES)), LATE[0]
     neuron = planted_neurons(True, 0)[first, layer][0]
-    tensors = load_file(run.cell(first, "indirect_effects.safetensors"))
-    dataset, corrupt = (pd.read_parquet(run.cell(first, f"{name}.parquet")) for name in ("dataset", "corrupt"))
+    tensors = load_file(planted.cell(first, "indirect_effects.safetensors"))
+    dataset, corrupt = (pd.read_parquet(planted.cell(first, f"{name}.parquet")) for name in ("dataset", "corrupt"))
     train = dataset[dataset["split"] == "train"].sort_values("index")
     place = tensors[f"candidates.{layer}"].tolist().index(neuron)
     effects = tensors[f"effects.{layer}"][0, :, place].astype(float)
-    every = tables(run, "census")
+    every = tables(planted, "census")
     times = every[every["correct"]].groupby(["a", "b"]).size()
     right = [n for n, pair in enumerate(zip(train["a"], train["b"], strict=True)) if times.get(pair, 0) == 3]
     assert 0 < len(right) < len(train)
@@ -91,8 +90,9 @@ def test_the_example_is_right_everywhere_and_nearest_to_the_mean(run):
         assert found.partner["prompt"] == partner["prompt"].item()
 
 
-def test_the_neuron_is_labelled_or_shared_or_the_best(run):
-    every, shared = tables(run, "ranking"), pd.read_parquet(run.shared("circuit.parquet"))[["layer", "neuron"]]
+def test_the_neuron_is_labelled_or_shared_or_the_best(planted):
+    every = tables(planted, "ranking")
+    shared = pd.read_parquet(planted.shared("circuit.parquet"))[["layer", "neuron"]]
     means, nobody = every.groupby(["layer", "neuron"])["rank"].mean(), shared.head(0)
     for labelled, among in ((shared.iloc[3:6], shared.iloc[3:6]), (nobody, shared)):
         found = choose_neuron(every, shared, labelled)
@@ -117,11 +117,11 @@ def test_the_share_of_the_best_is_of_the_positive_effect():
     assert np.isnan(steps.share_of_best(effects.tail(1)))
 
 
-def test_keep_only_and_knockout_are_shown_next_to_the_unmodified_model(run):
-    contrasts = pd.read_parquet(run.folder / "shared/intervention_contrasts.parquet")
-    given = {"interventions": tables(run, "interventions"), "intervention_contrasts": contrasts}
+def test_keep_only_and_knockout_are_shown_next_to_the_unmodified_model(planted):
+    contrasts = pd.read_parquet(planted.folder / "shared/intervention_contrasts.parquet")
+    given = {"interventions": tables(planted, "interventions"), "intervention_contrasts": contrasts}
     table = steps.ablations(given, OPERATOR, PLANTED).set_index(["intervention", "set", "format"]).sort_index()
-    prompts = tables(run, "interventions_prompts").query("intervention == 'good'")
+    prompts = tables(planted, "interventions_prompts").query("intervention == 'good'")
     before = prompts.groupby("format")["probability"].mean()
     rows = given["interventions"].query("means == 'format' and positions == 'all'")
     rows = rows.set_index(["intervention", "neurons", "format"]).sort_index()
