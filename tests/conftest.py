@@ -11,6 +11,7 @@ import torch
 from embedded_training.problems import read_templates
 from embedded_training.recipe import RECIPES
 from embedded_training.tokenizer import build_tokenizer
+from form_invariance.experiment.run import Run
 from form_invariance.model import loading as models
 from form_invariance.model.files import PACKAGED
 from form_invariance.model.tokenizers import load_tokenizer
@@ -132,6 +133,12 @@ def tiny_folder(family_folders):
 def tiny(tiny_folder):
     """Decoder and tokenizer of the small Llama with grouped-query attention."""
     return models.load(tiny_folder), load_tokenizer(tiny_folder)
+
+
+@pytest.fixture(scope="session")
+def run(tiny):
+    """The same model, of which two of the four layers are late."""
+    return Run(*tiny, first=2)
 
 
 @pytest.fixture(scope="session")

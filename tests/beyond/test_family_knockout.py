@@ -15,7 +15,6 @@ from form_invariance.beyond.family_knockout.figure import family_knockout
 from form_invariance.beyond.family_knockout.table import FAMILY_KNOCKOUT, METRICS
 from form_invariance.experiment import intervene
 from form_invariance.experiment.contrasts import ALL, described, over_cells, paired, problems_of
-from form_invariance.experiment.run import Run
 from form_invariance.problems.templates import render
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics.names import MATCHED, SHARED, family
@@ -78,7 +77,7 @@ def test_paired_sets_have_as_many_neurons_of_each_layer():
 
 
 @pytest.mark.parametrize("center", [True, False])
-def test_losses_equal_hooks(tiny, tiny_folder, center, monkeypatch):
+def test_losses_equal_hooks(tiny, run, tiny_folder, center, monkeypatch):
     model, tokenizer = tiny
     monkeypatch.setattr(intervene, "rows_at_once", lambda model: 6)  # two prompts at once
     tokens, answers, means = prepare(model, tokenizer, "word")
@@ -88,7 +87,7 @@ def test_losses_equal_hooks(tiny, tiny_folder, center, monkeypatch):
     layers, neurons = np.repeat([2, 3], 6), np.concatenate([rng.permutation(model.config.d_mlp)[:6] for _ in "ab"])
     own = Carriers("any", layers, neurons, *np.zeros((2, 12, len(tokens)), dtype=bool))
     sets = [(own, rng.random((12, len(tokens))) < 0.5) for _ in range(3)]
-    lost = compute.losses(Run(model, tokenizer, 2), GridPrompts(nothing, tokens, answers, means), sets, center)
+    lost = compute.losses(run, GridPrompts(nothing, tokens, answers, means), sets, center)
     bridge = oracles.bridge(tiny_folder)
 
     for prompt in range(len(tokens)):
@@ -152,10 +151,9 @@ def test_without_labels_nothing_is_told():
     family_knockout({"family_knockout": table}, "m", 10).draw_without_rendering()
 
 
-def test_prompts_are_right_and_their_means_come_from_others(tiny, monkeypatch):
+def test_prompts_are_right_and_their_means_come_from_others(run, monkeypatch):
     """Half of the grid, without pairs that ranked the neurons, is tried; the means are of the other half."""
-    model, tokenizer = tiny
-    run, grid, real = Run(model, tokenizer, 2), make_grid("a + b", 12), compute.answer
+    grid, real = make_grid("a + b", 12), compute.answer
 
     def answer(*given):
         found = real(*given)
@@ -172,7 +170,7 @@ def test_prompts_are_right_and_their_means_come_from_others(tiny, monkeypatch):
     assert (prompts.pairs.kind, prompts.pairs.max_operand) == (grid.kind, 12)
     assert torch.equal(prompts.tokens, run.tokens([render(TEMPLATE, *pair) for pair in right]))
     assert torch.equal(prompts.answers, run.answer_tokens(prompts.pairs.answer))
-    expected = compute.last_token_means(model, run.tokens([render(TEMPLATE, *pair) for pair in others]), 2)
+    expected = compute.last_token_means(run.model, run.tokens([render(TEMPLATE, *pair) for pair in others]), 2)
     torch.testing.assert_close(prompts.means.neurons[2:], expected.neurons[2:])
 
 

@@ -13,7 +13,6 @@ from form_invariance.beyond.neuron_effects import promoted
 from form_invariance.beyond.neuron_effects.compute import neuron_effects
 from form_invariance.beyond.neuron_effects.table import NEURON_EFFECTS, PROMOTED_TOKENS, ROW_ACTIVATIONS
 from form_invariance.cli import main
-from form_invariance.experiment.run import Run
 from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.tables.files import read_table, write_table
 
@@ -86,12 +85,12 @@ def test_the_command_takes_a_neuron_of_several_circuits_once(tiny_folder, tmp_pa
         assert len(read_table(output, PROMOTED_TOKENS)) == count * 2 * promoted.TOP
 
 
-def test_effects_of_single_neurons_equal_hooks(tiny, tiny_folder):
+def test_effects_of_single_neurons_equal_hooks(tiny, run, tiny_folder):
     model, tokenizer = tiny
     members = torch.zeros(2, model.config.d_mlp, dtype=torch.bool)
     members[tuple(torch.tensor(PLACES).T - torch.tensor([[FIRST], [0]]))] = True
     tokens, answers, means = prepare(model, tokenizer, "symbolic")
-    table = neuron_effects(Run(model, tokenizer, FIRST), tokens, answers, members.numpy(), means, True, batch=2)
+    table = neuron_effects(run, tokens, answers, members.numpy(), means, True, batch=2)
     assert list(zip(table["layer"], table["neuron"], strict=True)) == PLACES
     assert set(table.columns) == set(NEURON_EFFECTS.columns)
     bridge, plain = oracles.bridge(tiny_folder), plain_means(tiny_folder, tokenizer, CACHE_PROMPTS["symbolic"], 4)

@@ -35,15 +35,12 @@ from form_invariance.experiment.neuron_sets import HALVES, KINDS
 from form_invariance.experiment.noise import half_of
 from form_invariance.experiment.questions import SERVES
 from form_invariance.experiment.run import Run
-from form_invariance.model import loading
-from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.configured import task_of
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.problems.templates import render
 from form_invariance.randomness import generator
 from form_invariance.stages.mean_cache import compute as mean_cache
-from form_invariance.workflow.model_checks import known_folder
 
 LIMITS = OperandRange(6, 60, 12, 140)
 K, DRAWS, RESAMPLES = 8, 3, 100
@@ -68,7 +65,7 @@ def measured(request, tmp_path_factory):
     """Whether the circuit is common; both tables of the constructed model."""
     folder = tmp_path_factory.mktemp("two") / "model"
     members = two_operators.write_model(folder, request.param, seed=0)
-    run = Run(loading.load(folder), load_tokenizer(folder), LATE[0])
+    run = planted_models.run_of(folder)
     found, sets, chosen, rng = [], [], [], np.random.default_rng(0)
     for place, operator in enumerate(two_operators.OPERATORS):
         numbers, own = np.random.default_rng(place).permutation(54 * 54)[:200].tolist(), members[operator]
@@ -231,7 +228,7 @@ def labelled(operator, neurons, draw, members):
 
 
 @pytest.mark.parametrize("center", [True, False])
-def test_damages_equal_hooks(tiny, tiny_folder, center):
+def test_damages_equal_hooks(tiny, run, tiny_folder, center):
     model, tokenizer = tiny
     tokens, answers, means = prepare(model, tokenizer, "word")
     plain = plain_means(tiny_folder, tokenizer, CACHE_PROMPTS["word"], 4)[2:]
@@ -245,7 +242,7 @@ def test_damages_equal_hooks(tiny, tiny_folder, center):
         return oracles.readout(z, answers, center)
 
     before = hooked(torch.zeros(2, model.config.d_mlp, dtype=torch.bool))
-    for one in damages(Run(model, tokenizer, 2), "word", task, sets, 20, 0, center):
+    for one in damages(run, "word", task, sets, 20, 0, center):
         for row, chosen in enumerate(sets):
             mask = torch.from_numpy(chosen.members)
             for metric, values in hooked(mask if one.intervention == "knockout" else ~mask).items():
@@ -262,8 +259,7 @@ def every_answer_is_right(run, tokens, answers):
     return SimpleNamespace(correct=torch.ones(len(tokens), dtype=torch.bool))
 
 
-def test_plain_text_is_cut_in_windows_and_the_means_come_from_others(tiny, monkeypatch):
-    run = Run(*tiny, 2)
+def test_plain_text_is_cut_in_windows_and_the_means_come_from_others(run, monkeypatch):
     assert text_task(run, PLAIN_TEXT, 6).undefined.startswith("fewer than 20")
     monkeypatch.setattr(tasks, "answer", every_answer_is_right)
     monkeypatch.setattr(tasks, "FEWEST", 6)
@@ -287,16 +283,15 @@ UNUSABLE = [
 
 
 @pytest.mark.parametrize(("make", "sentence"), UNUSABLE)
-def test_a_task_that_cannot_be_used_is_refused(tiny, tmp_path, make, sentence):
+def test_a_task_that_cannot_be_used_is_refused(run, tmp_path, make, sentence):
     (tmp_path / "binary").write_bytes(b"\xff\xfe\xfd")
     with pytest.raises(UserError, match=sentence):
-        make(Run(*tiny, 2), tmp_path)
+        make(run, tmp_path)
 
 
-def test_a_task_asks_a_digit_or_the_rows_of_a_table(tmp_path, monkeypatch):
+def test_a_task_asks_a_digit_or_the_rows_of_a_table(packaged, tmp_path, monkeypatch):
     monkeypatch.setattr(tasks, "answer", every_answer_is_right)
-    folder = known_folder("embedded:embedded-digits", None)
-    run = Run(loading.load(folder), load_tokenizer(folder), 2)
+    run = Run(*packaged["embedded-digits"][:2], 2)
     two_digits = {"operand_min": 10, "operand_max": 99, "answer_min": 10, "answer_max": 99}
     rows = [f"1{n},1{n + 1},{n + 2}\n" for n in range(8)]
     (tmp_path / "counting.csv").write_text("first,second,answer\n" + "".join(rows))
@@ -446,7 +441,7 @@ COPIES = {
 def test_neurons_that_compute_are_told_from_those_that_write(verdict, tmp_path):
     write, template = COPIES[verdict]
     write(tmp_path / "model", seed=0)
-    run = Run(loading.load(tmp_path / "model"), load_tokenizer(tmp_path / "model"), LATE[0])
+    run = planted_models.run_of(tmp_path / "model")
     members = np.zeros((len(LATE), run.width), dtype=bool)
     for place, layer in enumerate(LATE):
         members[place, planted_models.planted_neurons(True, seed=0)["symbolic", layer]] = True

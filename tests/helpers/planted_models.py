@@ -13,9 +13,14 @@ import torch
 
 from embedded_training.saving import llama_config, write_folder
 from embedded_training.tokenizer import LARGEST_NUMBER, build_tokenizer
+from form_invariance.experiment.run import Run
+from form_invariance.model import loading
+from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.tasks import Arithmetic
 from form_invariance.problems.templates import render
 from form_invariance.randomness import generator
+from form_invariance.stages.census.compute import take_census
 
 TEMPLATES = {
     "symbolic": "{a}+{b}=",
@@ -106,6 +111,16 @@ def save(folder, weights, tokenizer):
     sizes |= {"n_heads": 1, "n_key_value_heads": 1}
     settings = {"rms_norm_eps": 1e-6, "rope_theta": 1e8, "tie_word_embeddings": False}
     write_folder(folder, llama_config(sizes, tokenizer.get_vocab_size(), **settings), tensors, tokenizer)
+
+
+def run_of(folder):
+    """A model that was written into a folder, with its late layers."""
+    return Run(loading.load(folder), load_tokenizer(folder), LATE[0])
+
+
+def census_of(run, template, operator, pairs, seed):
+    """A census of sums; `pairs` as in `take_census`."""
+    return take_census(run.model, run.tokenizer, template, operator, Arithmetic(EXPRESSION, LIMITS), pairs, seed)
 
 
 def embeddings(tokenizer):

@@ -6,7 +6,6 @@ from example_tables import check_columns
 from small_prompts import CORRUPT, PROMPTS, prepared
 
 from form_invariance.errors import UserError
-from form_invariance.experiment.run import Run
 from form_invariance.model import decoder
 from form_invariance.model.replay import build_cache
 from form_invariance.stages.attribution import compute
@@ -64,13 +63,12 @@ def test_table_ranks_by_mean_plus_sample_deviation(prompts):
         np.testing.assert_allclose(ranked[["mean", "std", "score"]], expected, rtol=1e-6)
 
 
-def test_a_cell_is_attributed_by_its_first_draw_of_partners(tiny):
+def test_a_cell_is_attributed_by_its_first_draw_of_partners(tiny, run):
     model, tokenizer = tiny
     tokens, _, answers = prepared(tokenizer, "word")
     lengths = [PROMPTS["word"], PROMPTS["symbolic"]]  # partners of another operator may be of another length
     partners = [lengths[place % 2].format(a=a, b=b) for place, (a, b) in enumerate(CORRUPT)]
     train = TrainPrompts(tokens, [partners, []], torch.stack([answers, answers.flip(0)]))
-    run = Run(model, tokenizer, FIRST)
     found = compute.corrupt_activations(run, partners)
     table = compute.first_stage(run, train, 7)
     check_columns(table, ATTRIBUTION)

@@ -11,7 +11,6 @@ from small_prompts import CACHE_PROMPTS, PAIRS, plain_means, prepare
 
 from form_invariance.experiment import ablation, intervene, readout
 from form_invariance.experiment.controls import Draws, circuit_set, draw_control, match_distance
-from form_invariance.experiment.run import Run
 from form_invariance.model import decoder
 from form_invariance.model import loading as models
 from form_invariance.model.tokenizers import load_tokenizer
@@ -194,7 +193,7 @@ def test_each_control_says_how_well_it_fits():
     assert distance["random_variance"] < 0.1 < 1 < distance["random_effect"]
 
 
-def test_variance_is_matched_by_the_templates_own(tiny, monkeypatch):
+def test_variance_is_matched_by_the_templates_own(tiny, run, monkeypatch):
     tokens, answers, means = prepare(*tiny, "symbolic")
     own = dataclasses.replace(means, variance=[2 * one + 1 for one in means.variance])
     seen, drawn = [], interventions.neuron_sets
@@ -202,7 +201,7 @@ def test_variance_is_matched_by_the_templates_own(tiny, monkeypatch):
     ranking = pd.DataFrame({"layer": [2, 3], "neuron": [1, 4], "ie_mean": 1.0})
     circuits = {50: np.arange(tiny[0].config.d_mlp) == np.array([[1], [4]])}
     for caches in ({"format": means}, {"format": means, "template": own}):
-        interventions.cell(Run(*tiny, 2), tokens, answers, circuits, {}, ranking, caches, CHOICES)
+        interventions.cell(run, tokens, answers, circuits, {}, ranking, caches, CHOICES)
     for found, expected in zip(seen, (means, own), strict=True):
         np.testing.assert_array_equal(found, torch.stack(expected.variance[2:]))
 
@@ -215,11 +214,11 @@ def test_intervals_of_accuracy_and_probability_hold_their_means():
     np.testing.assert_allclose([*found.values()], [mean - half, mean + half], atol=0.03)
 
 
-def test_every_intervention_runs_every_set_in_its_order(tiny):
+def test_every_intervention_runs_every_set_in_its_order(tiny, run):
     tokens, answers, means = prepare(*tiny, "symbolic")
     masks = np.arange(tiny[0].config.d_mlp) == np.array([[[5], [9]], [[3], [7]], [[5], [9]]])
     sets = [circuit_set(mask, k) for k, mask in enumerate(masks)]
-    started = intervene.start(Run(*tiny, 2), tokens, answers, True, 3)
+    started = intervene.start(run, tokens, answers, True, 3)
     runs = list(interventions.run_cell(started, sets, means))
     done = [*itertools.product(("keep_only", "knockout"), ("all", "last"))]
     assert [run[:2] for run in runs] == [("good", ""), ("bad", ""), *done]

@@ -9,7 +9,6 @@ import torch
 from form_invariance.beyond.neuron_effects.compute import neuron_effects
 from form_invariance.experiment.controls import circuit_set
 from form_invariance.experiment.intervene import start
-from form_invariance.experiment.run import Run
 from form_invariance.model.batches import by_length
 from form_invariance.problems.tasks import TableTask
 from form_invariance.stages.attribution.compute import attribute, corrupt_activations
@@ -37,11 +36,6 @@ def task(tmp_path_factory):
     path = tmp_path_factory.mktemp("task") / "task.csv"
     pd.DataFrame({"word": words, "answer": answers}).to_csv(path, index=False)
     return TableTask(path, "answer")
-
-
-@pytest.fixture(scope="module")
-def run(tiny):
-    return Run(*tiny, FIRST)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ from small_prompts import PROMPTS
 from form_invariance.beyond.engine_check.transformer_lens_bridge import residual_before
 from form_invariance.experiment.controls import Draws, circuit_set, labels_of, masks_of
 from form_invariance.experiment.intervene import read_replaced
-from form_invariance.experiment.run import Run
 from form_invariance.model.replay import build_cache
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
@@ -26,11 +25,6 @@ from form_invariance.stages.transfer.names import CEILINGS, CIRCUIT, CONTROLS, N
 from form_invariance.stages.transfer.neuron_sets import Measured, neuron_sets
 
 DRAWS = Draws(random=5, matched=3, seed=0)
-
-
-@pytest.fixture(scope="module")
-def run(tiny):
-    return Run(*tiny, first=2)
 
 
 def test_the_residual_ceiling_equals_hooks(run, tiny_folder):

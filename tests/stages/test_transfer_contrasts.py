@@ -7,16 +7,12 @@ import planted_models
 import pytest
 from example_tables import crossed
 from plain_contrasts import check_rows
-from planted_models import EXPRESSION, LATE, LIMITS, PLANTED, TEMPLATES, WIDTH
+from planted_models import LATE, PLANTED, TEMPLATES, WIDTH, census_of, run_of
 
 from form_invariance.experiment.contrasts import ALL, overall, verdict
 from form_invariance.experiment.controls import Draws
-from form_invariance.experiment.run import Run
-from form_invariance.model import loading as models
-from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
-from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.mean_cache.compute import last_token_means
 from form_invariance.stages.transfer.answer import answer
 from form_invariance.stages.transfer.conditions import plan
@@ -119,11 +115,9 @@ def built(request, tmp_path_factory):
     """Name, contrasts over all cells, and rates of all directions of a constructed model."""
     folder = tmp_path_factory.mktemp(request.param) / "model"
     WRITERS[request.param](folder, seed=0)
-    run, task = Run(models.load(folder), load_tokenizer(folder), LATE[0]), Arithmetic(EXPRESSION, LIMITS)
+    run = run_of(folder)
     copying = dict.fromkeys(COPYING, COPYING_AROUND) if request.param == "copies by others" else COPYING
-    censuses = {
-        name: take_census(run.model, run.tokenizer, TEMPLATES[name], "addition", task, 1000, 0) for name in COPYING
-    }
+    censuses = {name: census_of(run, TEMPLATES[name], "addition", 1000, 0) for name in COPYING}
     planted, numbers = planted_models.planted_neurons(True, seed=0), np.arange(WIDTH)
     circuits = {PLANTED: np.stack([np.isin(numbers, planted["word", layer]) for layer in LATE])}
     rank = np.stack([numbers + 1.0] * len(LATE))

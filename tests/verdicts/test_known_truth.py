@@ -13,7 +13,7 @@ import pytest
 import torch
 from graded_models import PLANTED, WIDTH, carriers, write_model
 from nulls import OF_BEST, SET, asked, contrasts_of
-from planted_models import EXPRESSION, LATE, LIMITS, TEMPLATES
+from planted_models import LATE, TEMPLATES, census_of, run_of
 from safetensors.torch import load_file, save_file
 
 from conftest import at_night
@@ -25,11 +25,6 @@ from form_invariance.experiment.intervene import intervene, start, unmodified
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.neuron_sets import BEST_IN
 from form_invariance.experiment.questions import SERVES
-from form_invariance.experiment.run import Run
-from form_invariance.model import loading
-from form_invariance.model.tokenizers import load_tokenizer
-from form_invariance.problems.tasks import Arithmetic
-from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.transfer import directions
 from form_invariance.stages.transfer.compute import run_donors, run_group
@@ -56,12 +51,8 @@ def model_and_census(folder, share, sharper=1):
     (path,) = folder.glob("*.safetensors")
     weights = load_file(path)
     save_file({**weights, "lm_head.weight": sharper * weights["lm_head.weight"]}, path, {"format": "pt"})
-    run = Run(loading.load(folder), load_tokenizer(folder), LATE[0])
-    task = Arithmetic(EXPRESSION, LIMITS)
-    censuses = {
-        name: take_census(run.model, run.tokenizer, template, "sum", task, None, SEED)
-        for name, template in TEMPLATES.items()
-    }
+    run = run_of(folder)
+    censuses = {name: census_of(run, template, "sum", None, SEED) for name, template in TEMPLATES.items()}
     return run, carriers(share, SEED), censuses
 
 

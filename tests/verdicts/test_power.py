@@ -11,9 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from graded_models import PLANTED, write_model
-from planted_models import EXPRESSION, LATE, LIMITS, TEMPLATES
+from planted_models import TEMPLATES, census_of, run_of
 from scipy.optimize import brentq
 
 from form_invariance.beyond.specificity.compute import damages
@@ -26,13 +25,8 @@ from form_invariance.experiment.controls import Draws
 from form_invariance.experiment.membership import from_tensors, to_tensors
 from form_invariance.experiment.neuron_sets import HALVES
 from form_invariance.experiment.questions import SERVES
-from form_invariance.experiment.run import Run
-from form_invariance.model import loading
-from form_invariance.model.tokenizers import load_tokenizer
-from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.attribution.candidates import candidates_of
 from form_invariance.stages.attribution.compute import first_stage
-from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.circuit.compute import circuit_members, circuit_table
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.stages.dataset.prompts import eval_prompts, train_prompts
@@ -58,8 +52,7 @@ OPERATOR, RESAMPLES = "addition", 200
 
 def ranked(run, template, seed):
     """Census, dataset, effects and ranking of a format."""
-    task, choice = Arithmetic(EXPRESSION, LIMITS), Choice(40, 30, draws=1, seed=seed)
-    census = take_census(run.model, run.tokenizer, template, OPERATOR, task, 600, seed)
+    census, choice = census_of(run, template, OPERATOR, 600, seed), Choice(40, 30, draws=1, seed=seed)
     dataset, corrupt = make_dataset({OPERATOR: (census, template)}, OPERATOR, choice)
     prompts = dataset[dataset["split"] == "train"].sort_values("index", ignore_index=True)
     train = train_prompts(prompts, [corrupt], run.tokenizer, run.model.device)
@@ -75,8 +68,7 @@ def ranked(run, template, seed):
 
 def tables_of(folder, seed, ks):
     """Overlap and reliability at each k; by what is done to the circuit of `PLANTED`, all contrasts."""
-    model = loading.load(folder, dtype=torch.float32, device="cpu")
-    run, draws = Run(model, load_tokenizer(folder), LATE[0]), Draws(5, 5, seed)
+    run, draws = run_of(folder), Draws(5, 5, seed)
     cells = {name: ranked(run, template, seed) for name, template in TEMPLATES.items()}
     effects = {name: replace(cell.effects, name=name) for name, cell in cells.items()}
     circuits = {PLANTED: circuit_members(circuit_table(effects, [PLANTED]), PLANTED, run.late, run.width)}
@@ -85,10 +77,10 @@ def tables_of(folder, seed, ks):
     measured, averages, ablated, exchanged, sets = {}, {}, {}, [], {}
     for name, cell in cells.items():
         chosen = mean_cache.choose_prompts({OPERATOR: cell.census}, datasets, 300, seed)
-        means = mean_cache.compute(model, run.tokenizer, list(chosen.values()))
+        means = mean_cache.compute(run.model, run.tokenizer, list(chosen.values()))
         averages[name] = means.last_token(run.first)
         measured[name] = measure(run, cell.ranking, means.late_variance(run.first))
-        prompts = eval_prompts(cell.dataset, run.tokenizer, model.device)
+        prompts = eval_prompts(cell.dataset, run.tokenizer, run.model.device)
         both = intervene_cell(run, *prompts, circuits, {}, cell.ranking, {FORMAT_MEANS: means}, choices)
         ablated[name, OPERATOR] = cell_of(*both, cell.dataset)
         values = {"variance": measured[name].variance, "effect": measured[name].effect}
