@@ -3,6 +3,7 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
+from example_tables import filled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,9 @@ from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.problems.tasks import Arithmetic, leads, prompts_of, stated
 from form_invariance.stages.dataset import compute as datasets
 from form_invariance.stages.dataset.compute import choose_dataset, derangement, draw_corrupt, sides
+from form_invariance.stages.dataset.pairs import read_train_pairs
+from form_invariance.stages.dataset.table import CORRUPT, DATASET
+from form_invariance.tables.files import write_table
 
 
 def complete_problems(frame):
@@ -121,3 +125,16 @@ def test_partners_of_a_digit_have_the_digits_before_it(digit):
     # Partners come from the train side alone.
     assert not set(corrupt["answer"]) & set(dataset.loc[dataset["split"] == "eval", "answer"])
     assert corrupt.groupby("corrupt_seed")["prompt"].apply(tuple).nunique() == 3
+
+
+def test_pairs_are_read_by_index_from_files_in_any_order(tmp_path):
+    named = {"prompt": lambda table: table.iloc[:, 0].astype(str) + " " + table["index"].astype(str)}
+    rows = [("train", 2), ("eval", 1), ("train", 0), ("eval", 0), ("train", 1)]
+    dataset = filled(DATASET, rows, "split index", answer_token=7, **named)
+    partners = [(1, 0), (0, 2), (1, 2), (0, 1), (1, 1), (0, 0)]
+    corrupt = filled(CORRUPT, partners, "corrupt_seed index", answer_token=8, **named)
+    for schema, table in ((DATASET, dataset), (CORRUPT, corrupt)):
+        write_table(table, tmp_path / schema.name, schema, {}, {"model": "m", "format": "f", "operator": "o"})
+    train, draws = read_train_pairs(tmp_path / "dataset", tmp_path / "corrupt")
+    assert train["prompt"].tolist() == ["train 0", "train 1", "train 2"]
+    assert [draw["prompt"].tolist() for draw in draws] == [["0 0", "0 1", "0 2"], ["1 0", "1 1", "1 2"]]

@@ -9,6 +9,7 @@ import torch
 from form_invariance.beyond.neuron_effects.compute import neuron_effects
 from form_invariance.experiment.controls import circuit_set
 from form_invariance.experiment.intervene import start
+from form_invariance.model import memory
 from form_invariance.model.batches import by_length
 from form_invariance.problems.tasks import TableTask
 from form_invariance.stages.attribution.compute import attribute, corrupt_activations
@@ -62,7 +63,7 @@ def test_census(run, census):
             np.testing.assert_allclose(one[name], values, atol=1e-5, rtol=1e-5, err_msg=name)
 
 
-def test_attribution_and_patching(run, dataset, tiny_folder):
+def test_attribution_and_patching(run, dataset, tiny_folder, monkeypatch):
     table, corrupt = dataset
     table = table[table["split"] == "train"].sort_values("index", ignore_index=True)
     draws = [part.reset_index(drop=True) for _, part in corrupt.groupby("corrupt_seed")]
@@ -87,6 +88,8 @@ def test_attribution_and_patching(run, dataset, tiny_folder):
                 given = tokens, partner, own.answers[draw], layer, some.tolist()
                 hooked = oracles.patched_effects(bridge, *given)
                 np.testing.assert_allclose(together[layer][:, draw, here], hooked, atol=1e-5, rtol=1e-5)
+    monkeypatch.setattr(memory, "_CPU_ROWS", (4, 4))  # prompts one by one, their neurons in two pieces
+    torch.testing.assert_close(patch_candidates(run, train, neurons), together, atol=2e-6, rtol=1e-5)
 
 
 def test_the_mean_cache_is_aligned_at_the_last_token(run, census, means, tiny_folder):
