@@ -208,7 +208,7 @@ def test_a_cells_rows_are_of_the_streams_of_their_seed(monkeypatch):
     verdict = whole.set_index("metric").loc["probability", "verdict"]
     (found,) = answer({"family_knockout": table}, 100)
     assert found.sentence.endswith(f"By the probability of the answer, the primary metric: {verdict}.")
-    assert found.sentence.count("(matched by effect)") == 1, "of all families together"
+    assert found.sentence.count("(matched by variance)") == 1, "of all families together"
     assert len(table) == 3 * (2 + 1 + 1) + (len(pairs) - 3) * (1 + 1 + 1)
     for row in table[table["format"] == ALL].to_dict("records"):
         key = row["neurons"], row["family"], row["metric"]
