@@ -139,6 +139,10 @@ def test_distances_by_hand():
     assert compute.distance("no_op", fast, slow) == (4.5, 0, 4.5)
     assert compute.distance("no_op", slow - slow, fast) == (4.5, 0, 4.5)
     assert compute.distance("attribution", slow - slow, slow - slow) == (0, 0, 0)
+    by_layer = {("logits", -1): slow, ("attribution", 2): slow / 8, ("attribution", 3): 2 * slow}
+    here = {key: values * fast / slow for key, values in by_layer.items()}
+    table = compute.compare({CELL: here}, {CELL: by_layer}, "float32")
+    assert table["error"].tolist() == [0.125, 0.125 / 16, 0.125]
 
 
 def test_neurons_by_hand():

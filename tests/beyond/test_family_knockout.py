@@ -1,5 +1,7 @@
 """Family knockout: rules by hand, sets by brute force, losses against hooks, and labels that mean nothing."""
 
+from dataclasses import replace
+
 import numpy as np
 import oracles
 import pandas as pd
@@ -223,6 +225,10 @@ def test_a_family_whose_rule_never_holds_has_no_numbers(monkeypatch):
     never = labels((2, 5, "op1_range_500_600"))
     monkeypatch.setattr(compute, "losses", lambda *_: {metric: np.ones((4, 10)) for metric in METRICS})
     cell = dict(cell_pairs(None, prompts_of(10, 0), {SHARED: never}, ("f", "o"), True, 10, 0))
+    key, tried = next(iter(cell.items()))
+    some = {("f", "o"): {key: tried}, ("g", "o"): {key: replace(tried, ablated=3.0)}}
+    sizes = compute.family_knockout_table(some, 100)["ablated"].tolist()
+    assert sizes == pytest.approx([np.nan, 3, 3, 3], nan_ok=True)
     table = compute.family_knockout_table({("f", "o"): cell}, 100)
     assert (table[["cells", "prompts"]] == 0).all(axis=None)
     assert table[["ablated", "first", "second", "difference", "low", "high"]].isna().all(axis=None)
