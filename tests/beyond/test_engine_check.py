@@ -146,9 +146,8 @@ def test_distances_by_hand():
 
 
 def test_neurons_by_hand():
-    table = pd.DataFrame(
-        {"layer": [4] * 6 + [5] * 6, "neuron": [*range(6)] * 2, "rank": [3, 1, 2, 6, 5, 4, *range(1, 7)]}
-    )
+    ranks = [3, 1, 2, 6, 5, 4, *range(1, 7)]
+    table = pd.DataFrame({"layer": [4] * 6 + [5] * 6, "neuron": [*range(6)] * 2, "rank": ranks})
     neurons, chosen = choose_neurons(table, torch.device("cpu"))
     assert {layer: own.tolist() for layer, own in neurons.items()} == {4: [1, 3], 5: [0, 5]}
     assert chosen.tolist() == [[True] * 3 + [False] * 3] * 2

@@ -79,10 +79,8 @@ def measured(request, tmp_path_factory):
         values, circuits = values_of(place, own.shape), {K: own, 2 * K: np.zeros_like(own)}
         # In one format the circuit's neurons are the best, in the other they are the worst.
         noise, best = rng.random((len(own), 2, 6, own.shape[1])) / 10, own[:, None, None]
-        formats = {
-            "symbolic": effects_of(np.where(best, 1 + noise, -noise), "symbolic"),
-            "word": effects_of(np.where(best, -noise, 1 + noise), "word"),
-        }
+        effects = {"symbolic": np.where(best, 1 + noise, -noise), "word": np.where(best, -noise, 1 + noise)}
+        formats = {name: effects_of(some, name) for name, some in effects.items()}
         draws = Draws(0, DRAWS, 0)
         sets += circuit_sets(operator, circuits, {}, values, draws)
         sets += best_sets(operator, "symbolic", formats, [K], values, draws, two_operators.OPERATORS)

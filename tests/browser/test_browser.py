@@ -32,10 +32,8 @@ def cells(planted):
     """By operator and format: the planted model's cells, and as cells of a table of words with 30 rows."""
     rng, found = np.random.default_rng(0), {OPERATOR: {}, WORDS: {}}
     for name in FORMATS:
-        tables = {
-            key: pd.read_parquet(planted.cell(name, f"{file}.parquet"))
-            for key, file in (("ranking", "ranking"), ("effects", "neuron_effects"), ("heuristics", "heuristics"))
-        }
+        files = {"ranking": "ranking", "effects": "neuron_effects", "heuristics": "heuristics"}
+        tables = {key: pd.read_parquet(planted.cell(name, f"{file}.parquet")) for key, file in files.items()}
         arrays = read_tensors(planted.cell(name, "activation_maps.safetensors"), map_files.KIND)[0]
         maps = map_files.from_arrays(arrays)
         # A sum's maps look the same where the operands change places.

@@ -81,9 +81,7 @@ def test_a_donor_repairs_all_that_the_model_misreads(both):
     shared, run = both
     paths = sorted((run.folder / "transfer" / OPERATOR).iterdir())
     assert len(paths) == len(TEMPLATES) * (len(TEMPLATES) - 1)
-    rates = (
-        pd.concat(pd.read_parquet(path) for path in paths).query("pairs > 0").set_index("condition")["recovered"]
-    )
+    rates = pd.concat(map(pd.read_parquet, paths)).query("pairs > 0").set_index("condition")["recovered"]
     assert rates["matched"].to_numpy() == pytest.approx([1 if shared else np.nan] * 2, nan_ok=True)
     assert not shared or (rates["random"] < 0.2).all()
 
@@ -181,9 +179,8 @@ def test_the_templates_own_means_are_tried_too(planted, tmp_path):
     for both, alone in zip(*tables.values(), strict=True):
         kept = alone[(alone["seed"] <= 0) & alone["neurons"].isin(["none", "circuit", "random"])]
         found = both[both["means"] == "template"]
-        pd.testing.assert_frame_equal(
-            found.drop(columns="means").reset_index(drop=True), kept.drop(columns="means").reset_index(drop=True)
-        )
+        same = (table.drop(columns="means").reset_index(drop=True) for table in (found, kept))
+        pd.testing.assert_frame_equal(*same)
         ablated = both.query("means == 'format' and intervention == 'knockout' and neurons == 'circuit'")
         same = found.query("intervention == 'knockout' and neurons == 'circuit'")
         assert not np.allclose(ablated["normalized_logit"], same["normalized_logit"], atol=1e-4)

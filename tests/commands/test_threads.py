@@ -24,7 +24,6 @@ print(os.environ["OMP_WAIT_POLICY"], os.environ["OPENBLAS_NUM_THREADS"])
 def test_threads_are_set_before_the_libraries_start(given):
     names = ("OMP_WAIT_POLICY", "OPENBLAS_NUM_THREADS")
     environment = {name: value for name, value in os.environ.items() if name not in names} | given
-    shown = subprocess.run(
-        [sys.executable, "-c", SHOW], env=environment, capture_output=True, text=True, check=True
-    )
+    words = [sys.executable, "-c", SHOW]
+    shown = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
     assert shown.stdout.split()[-2:] == list(given.values() or ("passive", "1"))

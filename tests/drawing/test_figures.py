@@ -101,10 +101,9 @@ def test_a_direction_is_from_the_donor_to_the_target(given):
 def test_the_summary_has_every_question_with_its_difference_and_verdict(given):
     """Of two models, of which one shares no neuron."""
     key = ("summary", "summary")
-    every = pd.concat(
-        [tables[key]["verdicts"].assign(model=model) for model, tables in zip("mn", given, strict=True)]
-    )
-    figure = summary.summary({"verdicts": every.reset_index(drop=True)}, "all models", PLANTED)
+    both = zip("mn", (tables[key]["verdicts"] for tables in given), strict=True)
+    every = pd.concat([verdicts.assign(model=model) for model, verdicts in both], ignore_index=True)
+    figure = summary.summary({"verdicts": every}, "all models", PLANTED)
     for model, axes in zip("mn", figure.axes, strict=True):
         decided = verdicts_at(every[every["model"] == model], PLANTED).set_index("question").reindex([*QUESTIONS])
         above = [text.get_text() for text in axes.texts if text.get_va() == "bottom"]
@@ -167,10 +166,9 @@ def test_tables_come_as_one_with_their_keys_in_the_order_given(planted, tmp_path
 
 def test_the_interval_over_draws_is_students():
     assert np.isnan(student_factor(4))
-    rows = pd.DataFrame({"k": 10, "faithfulness_ratio": [0.1, 0.2, 0.3, 0.4, 0.5]})
-    interval = interventions.over_draws(
-        rows.assign(format="code", operator="+", neurons="random"), "faithfulness_ratio"
-    ).iloc[0]
+    columns = {"k": 10, "format": "code", "operator": "+", "neurons": "random"}
+    rows = pd.DataFrame({**columns, "faithfulness_ratio": [0.1, 0.2, 0.3, 0.4, 0.5]})
+    interval = interventions.over_draws(rows, "faithfulness_ratio").iloc[0]
     half = 2.776 * np.std(rows["faithfulness_ratio"], ddof=1) / np.sqrt(5)
     assert (interval["high"] - interval["low"]) / 2 == pytest.approx(half, rel=0.003)
 

@@ -67,10 +67,8 @@ def test_cells_are_fixed_and_only_prompts_are_drawn():
     pairs = [pair_of(cell, np.zeros(len(cell)), cell=n) for n, cell in enumerate(cells)]
     both = over_cells(pairs)
     assert both.prompts == (6, 8)
-    means = [
-        np.mean([cell[chosen].mean() for cell, chosen in zip(cells[:2], draws, strict=True)])
-        for draws in zip(drawn(named(6, 0), 0), drawn(named(8, 1), 0), strict=True)
-    ]
+    of_cells = zip(drawn(named(6, 0), 0), drawn(named(8, 1), 0), strict=True)
+    means = [np.mean([cells[0][first].mean(), cells[1][second].mean()]) for first, second in of_cells]
     np.testing.assert_allclose(both.first[1:], means)
     low, high, _ = contrasts.limits(both.first, both.problems)
     assert (low, high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))

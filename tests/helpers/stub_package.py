@@ -34,9 +34,8 @@ def run(words: list[str]) -> int:
             values.setdefault(option, [])
         else:
             values[option].append(word)
-    outputs = [
-        path for option, paths in values.items() if option.endswith(("output", "outputs")) for path in paths
-    ]
+    written = [paths for option, paths in values.items() if option.endswith(("output", "outputs"))]
+    outputs = [path for paths in written for path in paths]
     (folder,) = values.get("--output-folder", [""])
     if words[0] == "paper-tables":
         names = ("census", "probe", "agreement", "heuristic_summary", "significance", "families")

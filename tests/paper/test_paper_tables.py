@@ -38,17 +38,12 @@ def inputs():
         agreements[key], labelled[key] = operator_tables(found, shared, 50, 0, key[1])
         for name, table in found.items():
             cells[key[0], name, key[1]], census[key[0], name, key[1]] = table, right
-    of_cells, of_operators = ("model", "format", "operator"), ("model", "operator")
-    return (
-        joined(cells, *of_cells),
-        joined(agreements, *of_operators),
-        joined(labelled, *of_operators),
-        joined(census, *of_cells),
-    )
+    of_cells = (joined(some, "model", "format", "operator") for some in (cells, census))
+    return *of_cells, *(joined(some, "model", "operator") for some in (agreements, labelled))
 
 
 def test_the_papers_numbers_are_shown_for_its_models_alone(inputs):
-    cells, agreements, labelled, census = inputs
+    cells, census, agreements, labelled = inputs
     numbers = read_numbers().set_index(["table", "model", "format", "operator", "family", "column"])["value"]
     rows = tables.agreement(agreements, labelled, SOURCES).set_index(["model", "mode", "operator"])
     row = rows.loc[("big", "reference", "addition")]

@@ -14,12 +14,8 @@ from form_invariance.stages.probe.table import PROBE
 
 def test_the_worst_and_the_best_cell_of_the_uniform_sample():
     right = {("w", "-"): [1, 0, 0, 0], ("w", "+"): [1, 1, 0, 0], ("s", "-"): [1, 1, 1, 0], ("s", "+"): [1, 0]}
-    rows = [
-        (*cell, uniform, one if uniform else 1)
-        for cell, all_ in right.items()
-        for uniform in (True, False)
-        for one in all_
-    ]
+    rows = [(*cell, True, one) for cell, own in right.items() for one in own]
+    rows += [(*cell, False, 1) for *cell, _, _ in rows]
     table = filled(CENSUS, rows, "format operator uniform correct", keys="format operator")
     (told,) = census.answer({"census": table}, 0)
     assert told.sentence == "It answers 25.0% (w -) to 75.0% (s -) of the problems correctly."

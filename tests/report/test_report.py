@@ -129,9 +129,8 @@ def test_intervals_are_drawn_where_their_numbers_are():
     assert [row["cells"][0] is None for row in alone] == [False, True]
     drawn = [first["drawn"], specific["cells"][0]["drawn"]]
     zero = {float(re.search(r'class="zero" x1="([\d.]+)"', one)[1]) for one in drawn}
-    ends = [
-        [float(x) for x in re.search(r'"interval" x1="([\d.]+)" x2="([\d.]+)"', one).groups()] for one in drawn
-    ]
+    limits = (re.search(r'"interval" x1="([\d.]+)" x2="([\d.]+)"', one).groups() for one in drawn)
+    ends = [[float(x) for x in pair] for pair in limits]
     assert len(zero) == 1
     # The axis goes from the lowest limit, -0.5, to the highest, 0.5, in all cells.
     middle, scale = zero.pop(), ends[0][1] - ends[1][0]

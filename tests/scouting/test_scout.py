@@ -296,8 +296,7 @@ def test_every_job_reads_the_model(monkeypatch):
 
 def test_a_wording_is_tried_on_its_operator_alone():
     given = {("s", "+"): ["{a} and {b} = "], ("s", "-"): ["{a} less {b} = "]}
-    question = Question(
-        "+", Arithmetic("a + b", OperandRange(1, 9, 1, 18)), {"s": ["{a}+{b}="], "w": ["{a}, {b}"]}
-    )
+    task = Arithmetic("a + b", OperandRange(1, 9, 1, 18))
+    question = Question("+", task, {"s": ["{a}+{b}="], "w": ["{a}, {b}"]})
     found = questions._with_templates(question, given).wordings
     assert found == {"s": ["{a} and {b} = "], "w": ["{a}, {b}"]}

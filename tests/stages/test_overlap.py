@@ -178,9 +178,8 @@ def test_formats_with_the_same_true_effects_reach_the_ceiling_of_parts_and_no_ot
     half = reliability_table({"s": noisy(truth), "c": noisy(truth), "w": noisy(other)}, [40], seed=0)
     assert half.query("kind == 'across_parts'")["jaccard"].item() < ceiling - 0.1
     overlap = filled(OVERLAP, [("s+c+w", -1, 40)], "formats layer k", keys="operator", operator="+", used=True)
-    correlation = filled(
-        FORMAT_CORRELATION, [(ALL, -1, ALL, 0.5, 0.9)], "formats layer operator pearson corrected"
-    )
+    names = "formats layer operator pearson corrected"
+    correlation = filled(FORMAT_CORRELATION, [(ALL, -1, ALL, 0.5, 0.9)], names)
     given = {"overlap": overlap, "reliability": half.assign(operator="+"), "format_correlation": correlation}
     (told,) = answer(given, 40)
     means = half.groupby("kind")["jaccard"].mean()

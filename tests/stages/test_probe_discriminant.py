@@ -22,10 +22,8 @@ def densities(train: np.ndarray, labels: np.ndarray, share: float, x: np.ndarray
     covariance = within.T @ within / (len(train) - len(classes))
     shrunk = (1 - share) * covariance + share * np.diag(np.diag(covariance))
     inverse = np.linalg.inv(shrunk)
-    scores = [
-        [np.log((labels == c).mean()) - 0.5 * (row - means[c]) @ inverse @ (row - means[c]) for c in classes]
-        for row in x
-    ]
+    prior = {c: np.log((labels == c).mean()) for c in classes}
+    scores = [[prior[c] - 0.5 * (row - means[c]) @ inverse @ (row - means[c]) for c in classes] for row in x]
     return classes[np.argmax(scores, axis=1)]
 
 

@@ -20,7 +20,7 @@ from conftest import at_night
 from form_invariance.beyond.specificity.table import CONTROLS
 from form_invariance.beyond.specificity.verdicts import specific
 from form_invariance.experiment.contrasts import overall
-from form_invariance.experiment.controls import NeuronSet
+from form_invariance.experiment.controls import circuit_set
 from form_invariance.experiment.intervene import intervene, start, unmodified
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.neuron_sets import BEST_IN
@@ -166,10 +166,7 @@ def interchanged(tmp_path_factory):
     for direction, groups in plans.items():
         (group,) = (group for group in groups if group.conditions)
         (condition,) = group.conditions
-        sets = [
-            NeuronSet({"neurons": "circuit", "k": count, "seed": -1}, planted(found, direction[1], count))
-            for count in MOVED
-        ]
+        sets = [circuit_set(planted(found, direction[1], count), count) for count in MOVED]
         after = run_group(run, group, donors, {}, {"circuit": sets}, True)["interchange"].after
         pairs = group.pairs.iloc[condition.targets]
         moved[direction] = pairs, after.predicted, torch.tensor(condition.donor_tokens)

@@ -183,12 +183,10 @@ def test_effects_grow_with_the_shared_part_and_exchange_tells_a_half_from_the_wh
 
 @pytest.mark.nightly
 def test_the_table_of_power_and_coverage(tmp_path):
-    table = pd.concat(
-        measured(tmp_path / f"{share}-{seed}", share, seed) for share, seed in product(SHARES, range(SEEDS))
-    )
-    own = table[table["k"] == PLANTED].assign(
-        value=lambda rows: rows["value"] + SERVES * rows["measure"].str.contains("exchange")
-    )
+    models = product(SHARES, range(SEEDS))
+    table = pd.concat(measured(tmp_path / f"{share}-{seed}", share, seed) for share, seed in models)
+    own = table[table["k"] == PLANTED]
+    own = own.assign(value=own["value"] + SERVES * own["measure"].str.contains("exchange"))
     print(own.pivot_table(index="measure", columns="share", values="value").round(2).to_string())
     words = own.dropna(subset="verdict")
     for word in ("yes", "no"):

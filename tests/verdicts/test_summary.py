@@ -192,10 +192,8 @@ def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables):
     (told,) = answer({"verdicts": table}, 10)
     assert "+ +0.20 yes, - -0.40 no" in told.table["operator"].tolist()
     # As if the differences were those of a ratio from 0.8.
-    assert (
-        by_operator(found.reset_index().assign(question="computed"), 10, "computed", "accuracy")
-        == "+ 1.00 yes, - 0.40 no"
-    )
+    computed = found.reset_index().assign(question="computed")
+    assert by_operator(computed, 10, "computed", "accuracy") == "+ 1.00 yes, - 0.40 no"
 
 
 def changed(contrasts, column, limits):

@@ -23,10 +23,10 @@ SMALL = ["heuristic-null", "--expression=a + b", "--seed=0", "--max-operand=8"]
 LONG = [*SMALL[:-1], "--max-operand=400"]
 
 
-def call(*words, folder=None, **more):
-    """The processes that a rule starts: `python -m form_invariance ...`."""
+def python(*words, folder=None, **more):
+    """A process of Python, with pipes to and from it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "form_invariance", *words],
+        [sys.executable, *words],
         cwd=folder,
         env={**os.environ, **ALONE, **more},
         # A shell lets processes in the background ignore SIGINT, and their children inherit this.
@@ -36,6 +36,10 @@ def call(*words, folder=None, **more):
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+call = partial(python, "-m", "form_invariance")
+"""The processes that a rule starts."""
 
 
 def ended(process):
@@ -136,12 +140,7 @@ def test_a_server_that_a_process_began_ends_with_it(tmp_path):
         "import time; from form_invariance.workflow import job_server; job_server.begin(); job_server.begin(); "
         "print(job_server.ask(['--version']), flush=True); time.sleep(600)"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        env={**os.environ, **ALONE, "TMPDIR": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = python("-c", code, TMPDIR=str(tmp_path))
     assert [process.stdout.readline() for _ in range(2)][1] == "0\n"
     (server,) = psutil.Process(process.pid).children()
     assert list(tmp_path.glob("jobs-*"))

@@ -93,11 +93,8 @@ def test_knocked_out_against_the_strongest_control(k):
         halves[name, operator] = each[list(HALVES)].mean()
         control = each.drop(columns=["circuit", *HALVES]).mean().idxmax()
         value = each["circuit"] - each[control]
-        differences.append(
-            pd.DataFrame({"value": value, "problem": problem(pairs.loc[each.index])}).assign(
-                cell=f"{name} {operator}", operator=operator
-            )
-        )
+        by_problem = pd.DataFrame({"value": value, "problem": problem(pairs.loc[each.index])})
+        differences.append(by_problem.assign(cell=f"{name} {operator}", operator=operator))
         draws = after[after["neurons"] == control].groupby("seed")["lost"].mean()
         stream = operator, control
         by_draw[stream] = by_draw.get(stream, 0) + draws.to_numpy() / count
@@ -111,11 +108,8 @@ def test_knocked_out_against_the_strongest_control(k):
 
 def pairs_of(condition, k):
     """The pairs of one condition of transfer, of all operators."""
-    every = [
-        pd.read_parquet(path).assign(operator=path.parts[-2])
-        for path in sorted(MODEL.glob("shared/*/transfer_pairs.parquet"))
-    ]
-    table = pd.concat(every)
+    paths = sorted(MODEL.glob("shared/*/transfer_pairs.parquet"))
+    table = pd.concat(pd.read_parquet(path).assign(operator=path.parts[-2]) for path in paths)
     table = table[(table["condition"] == condition) & (table["k"] == k)]
     cell = table["operator"] + " " + table["donor"] + " " + table["target"]
     return table.assign(cell=cell, problem=problem(table))

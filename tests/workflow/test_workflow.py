@@ -116,11 +116,8 @@ def test_mean_cache_leaves_out_the_pairs_of_every_format(finished):
     output = "results/embedded-shared/code/mean_cache.safetensors"
     (call,) = (call for call in noted_calls(finished) if call[0] == "mean-cache" and output in call)
     excluded = call[call.index("--exclude") + 1 : call.index("--seed")]
-    assert excluded == [
-        f"results/embedded-shared/{name}/{operator}/dataset.parquet"
-        for name in ("symbolic", "code", "word")
-        for operator in ("addition", "multiplication")
-    ]
+    cells = product(("symbolic", "code", "word"), ("addition", "multiplication"))
+    assert excluded == [f"results/embedded-shared/{name}/{operator}/dataset.parquet" for name, operator in cells]
 
 
 def test_a_mistake_found_by_a_job_is_on_the_terminal(checkout):
@@ -150,9 +147,8 @@ def test_all_imports_of_the_package_are_found():
         # Blocks for types alone never run.
         text = re.sub(r"^if TYPE_CHECKING:\n(?:(?:    .*)?\n)+", "", path.read_text(), flags=re.MULTILINE)
         nodes = list(ast.walk(ast.parse(text)))
-        members = [
-            (node.module, name.name) for node in nodes if isinstance(node, ast.ImportFrom) for name in node.names
-        ]
+        of_members = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+        members = [(node.module, name.name) for node in of_members for name in node.names]
         modules = [part for module, name in members for part in (module, f"{module}.{name}")]
         modules += [name.name for node in nodes if isinstance(node, ast.Import) for name in node.names]
         assert set(modules) <= source_digest._read(path)[1], path
