@@ -440,16 +440,13 @@ def test_neurons_that_compute_are_told_from_those_that_write(verdict, tmp_path):
     write, template = COPIES[verdict]
     write(tmp_path / "model", seed=0)
     run = planted_models.run_of(tmp_path / "model")
-    members = np.zeros((len(LATE), run.width), dtype=bool)
-    for place, layer in enumerate(LATE):
-        members[place, planted_models.planted_neurons(True, seed=0)["symbolic", layer]] = True
+    neurons = planted_models.planted_neurons(True, seed=0)
+    members = np.stack([np.isin(np.arange(run.width), neurons["symbolic", layer]) for layer in LATE])
     sets = circuit_sets("addition", {K: members}, {}, values_of(0, members.shape), Draws(0, DRAWS, 0))
     adding = Arithmetic(planted_models.EXPRESSION, planted_models.LIMITS)
     copying = Arithmetic("a", OperandRange(6, 120, 6, 120))
-    chosen = [
-        other_task(run, "addition", adding, planted_models.TEMPLATES["symbolic"], 40, 0),
-        other_task(run, "copying", copying, template, 40, 0),
-    ]
+    asked = {"addition": (adding, planted_models.TEMPLATES["symbolic"]), "copying": (copying, template)}
+    chosen = [other_task(run, name, *task, 40, 0) for name, task in asked.items()]
     found = [one for task in chosen for one in damages(run, "symbolic", task, sets, RESAMPLES, 0, center=True)]
     table = ratios(contrasts_table(found, {"symbolic": sets}, ["addition"], ["copying"]))
     rows = table.query("question == 'computed' and operator == 'all'").set_index("metric")

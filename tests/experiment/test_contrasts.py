@@ -188,10 +188,8 @@ def test_the_strongest_has_the_largest_mean():
 
 
 def test_rows_of_cells_operators_and_all():
-    cells = {
-        (form, operator): Pair(np.full(5, value), np.zeros(5), (named(FEWEST),))
-        for (form, operator, value) in (("symbolic", "+", 1.0), ("word", "+", 3.0), ("word", "-", 8.0))
-    }
+    values = {("symbolic", "+"): 1.0, ("word", "+"): 3.0, ("word", "-"): 8.0}
+    cells = {key: Pair(np.full(5, value), np.zeros(5), (named(FEWEST),)) for key, value in values.items()}
     table = pd.DataFrame(contrasts.rows(cells, "format", more=lambda some: {"of": len(some)}))
     found = table.set_index(["format", "operator"])[["first", "of"]].T.to_dict("list")
     by_cell = {("symbolic", "+"): [1, 1], ("word", "+"): [3, 1], ("word", "-"): [8, 1]}

@@ -74,9 +74,8 @@ def read_by_hugging_face(folder):
     transformers.utils.logging.disable_progress_bar()
     logging.disable(logging.WARNING)
     try:
-        model, told = transformers.AutoModelForCausalLM.from_pretrained(
-            folder, attn_implementation="eager", output_loading_info=True
-        )
+        options = {"attn_implementation": "eager", "output_loading_info": True}
+        model, told = transformers.AutoModelForCausalLM.from_pretrained(folder, **options)
         with torch.no_grad():
             return model.eval()(TOKENS).logits[:, -1], {*told["unexpected_keys"], *told["missing_keys"]}
     except Exception:

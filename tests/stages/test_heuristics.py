@@ -40,10 +40,8 @@ def test_published_scores_equal_the_golden_data(operator, monkeypatch):
     grid = Grid(*table[["op1", "op2", "result"]].to_numpy(np.int64).T, operator, 100)
     maps = table.iloc[:, 3:].to_numpy(np.float32).T
     theirs, keys = pd.read_parquet(GOLDEN / f"{operator}_scores.parquet"), ["neuron", "heuristic", "score"]
-    ours, floored, theirs = (
-        one.sort_values(keys, ignore_index=True)
-        for one in (published.score(maps, maps, grid), published.score(maps, maps, grid, floor=0.3), theirs)
-    )
+    tables = published.score(maps, maps, grid), published.score(maps, maps, grid, floor=0.3), theirs
+    ours, floored, theirs = (one.sort_values(keys, ignore_index=True) for one in tables)
     pd.testing.assert_frame_equal(ours, theirs, check_dtype=False, atol=1e-9, rtol=0)
     expected = ours.query("score >= 0.3").reset_index(drop=True)
     pd.testing.assert_frame_equal(floored, expected, check_dtype=False)

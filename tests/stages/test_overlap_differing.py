@@ -121,10 +121,9 @@ def test_the_values_equal_plain_sets(monkeypatch):
     monkeypatch.setattr(jaccard, "HALVES", REPEATS)
     cells = grid(lambda form, operator: [(operator, 6), (form, 6)], noise=1.0)
     others = ("symbolic~1", "sum"), ("symbolic~2", "sum"), ("word~1", "difference")
-    variants = {
-        (form, operator): cell([(operator, 6), (form.split("~")[0], 6)], 1.0, 50 + place)
-        for place, (form, operator) in enumerate(others)
-    }
+    variants = {}
+    for place, (form, operator) in enumerate(others):
+        variants[form, operator] = cell([(operator, 6), (form.split("~")[0], 6)], 1.0, 50 + place)
     whole = differing_table(cells, [4, K], 20, 7, variants)
     table = whole[whole["differs"] != "wording"].reset_index(drop=True)
     pd.testing.assert_frame_equal(table, differing_table(cells, [4, K], 20, 7))

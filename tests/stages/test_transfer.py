@@ -185,10 +185,8 @@ def test_every_set_has_its_neurons(run):
 
 def test_the_matched_control_follows_the_target(run):
     order = np.tile(np.arange(run.width, dtype=float), (2, 1))
-    formats = {
-        "symbolic": Measured(order, order, order + 1),
-        "word": Measured(order[:, ::-1], np.full_like(order, np.nan), order + 1),
-    }
+    turned, unknown = order[:, ::-1], np.full_like(order, np.nan)
+    formats = {"symbolic": Measured(order, order, order + 1), "word": Measured(turned, unknown, order + 1)}
     # In the circuit are the ten largest of the one, which are the ten smallest of the other.
     sets = neuron_sets(run, {10: order >= run.width - 10}, {}, formats, "addition", DRAWS)
     for target, donor in (("symbolic", "word"), ("word", "symbolic")):
@@ -268,10 +266,8 @@ def test_donors_equal_hooks_on_hugging_face(run, tiny_folder):
 
 def small_sets(run, masks):
     nothing = np.zeros((len(run.late), run.width), dtype=bool)
-    return {
-        CIRCUIT: [circuit_set(mask.numpy(), 1 + place) for place, mask in enumerate(masks)],
-        RESIDUAL: [circuit_set(nothing, NONE)],
-    }
+    circuits = [circuit_set(mask.numpy(), k) for k, mask in enumerate(masks, 1)]
+    return {CIRCUIT: circuits, RESIDUAL: [circuit_set(nothing, NONE)]}
 
 
 def test_a_group_in_batches_and_a_condition_without_pairs(run, monkeypatch):

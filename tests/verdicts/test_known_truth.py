@@ -39,10 +39,7 @@ MEASURED = [("knockout", "probability"), ("knockout", "accuracy"), ("keep_only",
 
 def planted(found, name, count=PLANTED):
     """The `count` largest planted neurons of a format, (late layers, m)."""
-    members = np.zeros((len(LATE), WIDTH), dtype=bool)
-    for place, layer in enumerate(LATE):
-        members[place, found[name, layer][:count]] = True
-    return members
+    return np.stack([np.isin(np.arange(WIDTH), found[name, layer][:count]) for layer in LATE])
 
 
 def model_and_census(folder, share, sharper=1):

@@ -61,9 +61,8 @@ def ranked(run, template, seed):
     tensors = to_tensors(patch_candidates(run, train, candidates), candidates)
     arrays = {key: tensor.numpy() for key, tensor in tensors.items()}
     ranking = rank_cell(arrays, attribution)
-    return SimpleNamespace(
-        census=census, dataset=dataset, effects=from_tensors(arrays, run.width), ranking=ranking
-    )
+    effects = from_tensors(arrays, run.width)
+    return SimpleNamespace(census=census, dataset=dataset, effects=effects, ranking=ranking)
 
 
 def tables_of(folder, seed, ks):
