@@ -289,6 +289,8 @@ def test_every_job_reads_the_model(monkeypatch):
         found.append(sizes.seconds(config, "embedded-shared", np.inf))
     jobs = 2 * len(config["formats"]) * operators + operators + 12
     assert found[1] - found[0] == pytest.approx(60 * jobs / sizes.machine.cores())
+    start = 100 - sizes.job_costs.STARTING + sizes._STARTING
+    assert found[0] == pytest.approx(start * jobs / sizes.machine.cores())
     rules = {*sizes.job_costs.OPERATIONS} - {"row_activations", "precision"}
     work = sum(sizes.job_costs.operations(rule, config, "embedded-shared", {}) for rule in rules)
     assert sizes.seconds(config, "embedded-shared", 1e9) - found[1] == pytest.approx(work / 1e9)

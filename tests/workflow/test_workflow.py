@@ -26,6 +26,12 @@ GRID = {
 }
 
 
+def test_the_code_of_a_rule_is_that_of_its_command():
+    for path in (ROOT / "workflow/rules").glob("*.smk"):
+        code, commands = path.read_text(), r"python -m form_invariance ([\w-]+)"
+        assert re.findall(r'source_digest\("([\w-]+)"', code) == re.findall(commands, code), path
+
+
 def test_default_dry_run_lists_every_cell(checkout):
     variants = {f"{name}~{number}" for name, number in product(GRID["format"], (1, 2))}
     found = {}
