@@ -248,3 +248,5 @@ def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, cap
     assert capsys.readouterr().out.splitlines() == 2 * [*lines, "", *LEGEND, ""]
     assert main([*given, "--k", "7"]) == 2
     assert "has no verdicts at k = 7; it has 10" in capsys.readouterr().err
+    assert main(["verdicts", str(tmp_path)]) == 2
+    assert f"{tmp_path} is no table; give results/MODEL/" in capsys.readouterr().err

@@ -56,6 +56,7 @@ def test_jobs_of_a_dry_run_and_their_hours_by_past_runs(tmp_path):
 
     assert "2 of 3 jobs are pending." in shown()
     assert "1 jobs read a model's weights; on a cluster they are 1 groups." in shown()
+    assert "1 jobs that read tables alone never ran; most take seconds." in shown()
     benchmark(tmp_path, "census/m/code/addition.tsv", 3600)  # a neighbour's time is the guess
     benchmark(tmp_path, "dataset/m/word/addition.tsv", 1800)
     assert "Time: 1.00 GPU hours, 0.50 CPU hours. On eight GPUs that is at least 0.12 hours." in shown()

@@ -182,10 +182,10 @@ def losses(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
         axes.annotate(said, (at, place), (4, 0), textcoords="offset points", va="center", fontsize=7)
     axes.set_yticks(places, _with_prompts(pd.Series(LOSSES), rows))
     whole = unmodified_probability(tables["specificity"], k)
-    label = "probability of the right answer lost (95 % interval)"
+    label = "lost probability of the right answer, 95 % interval"
     if not np.isnan(whole):
         axes.vlines(whole, -0.6, list(LOSSES).index("copying") - 0.4, color="black", lw=0.8, ls="--")
-        label += f"; dashed: all, {whole:.2f}"
+        label += f"; dashed: before, {whole:.2f}"
     axes.set(xlabel=label, ylim=(len(rows) - 0.4, -0.6))
     axes.axvline(0, color="black", lw=0.6)
     figure.suptitle(heading)

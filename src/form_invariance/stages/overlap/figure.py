@@ -83,9 +83,9 @@ def differing(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
         # A size without a neighbour has no band.
         right.vlines(invariance["k"], invariance["low"], invariance["high"], color=COLOURS[0], lw=1.0)
     left.set(xlabel="neurons per layer, k", ylabel="Jaccard of two cells", ylim=(0, None))
-    left.set_title("overlap, by what differs between the cells")
+    left.set_title("overlap by what differs, 95 % intervals")
     right.set(xlabel="neurons per layer, k", ylabel="(format − both)\n/ (nothing − both)", ylim=(-0.3, 1.3))
-    right.set_title("operator-specific invariance")
+    right.set_title("operator-specific invariance, 95 % intervals")
     if withheld := ", ".join(map(str, invariance.loc[invariance["value"].isna(), "k"])):
         reason = f"not given at k = {withheld}: the ceiling is largely chance"
         right.text(0.02, 0.02, reason, fontsize=6, transform=right.transAxes)

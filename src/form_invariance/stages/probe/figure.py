@@ -37,7 +37,7 @@ def probe(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     looks = looks_of(formats)
     looks[TOGETHER] = Look("black", dashes=DASHED, width=0.9)
     looks[BASELINE] = Look(style.GREY, width=0.7)
-    heading = f"{title}: the last token, {_tested(alone)} of a format"
+    heading = f"{title}: the last token, {_tested(alone)} of a format; 95 % intervals"
     others = {"first layer above 0.5 (onset)": Look("black", dashes=DOTTED, width=0.9)}
     rows = pd.concat(lines).assign(panel=lambda rows: rows["operator"].replace(EVERY_OPERATOR, "all operators"))
     grid = line_grid(rows, "layer", looks, "probe accuracy", heading, col="panel", others=others)

@@ -66,7 +66,7 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
             continue
         star = "*" if row["metric"].endswith(DIFFERENCE) else ""
         notes += [question.drawn_for(row["metric"]).replace("−", "-")] * len(star)
-        yield _LINE.format(question.label + star, said(row), compared)
+        yield from wrap(_LINE.format(question.label + star, said(row), compared), 100, subsequent_indent=54 * " ")
         if operators:
             each = by_operator(table, k, row["question"], row["metric"])
             for more in (f"{question.compared} ({row['metric']})", each):

@@ -21,6 +21,8 @@ def verdicts(*tables: Path, k: int | None = None, operators: Flag = False) -> No
 
     if not tables:
         raise UserError("verdicts: give a table, for instance results/MODEL/shared/verdicts.parquet")
+    if odd := [path for path in tables if path.suffix != ".parquet" or path.is_dir()]:
+        raise UserError(f"verdicts: {odd[0]} is no table; give results/MODEL/shared/verdicts.parquet")
     paths = by_key(tables, "model")
     for model, table in read_tables(paths, VERDICTS).items():
         shown: int = k or provenance_of(paths[model]).get("k_shown", 0)
