@@ -69,6 +69,15 @@ def test_pages_escape_whatever_they_show():
     assert {path for path in PACKAGE.rglob("*.py") if "Markup" in path.read_text()} == files
 
 
+def test_files_are_written_by_the_function_that_replaces_them_whole():
+    """Others write what takes a file's place, what only this process reads, or what may be lost."""
+    direct = re.compile(r"\.write_(text|bytes)\(|\.open\(\"[wax]|save_(file|pretrained)\(|json\.dump\(|savefig\(")
+    paths = (path for path in PACKAGE.rglob("*.py") if direct.search(path.read_text()))
+    files = {path.relative_to(PACKAGE).as_posix() for path in paths}
+    replacing = {"tables/files.py", "drawing/style.py", "model/gguf.py", "workflow/job_usage.py"}
+    assert files == replacing | {"scouting/scout_command.py", "workflow/config_check.py"}
+
+
 def test_no_module_is_long():
     long = {module: len(file_of(module).read_text().splitlines()) for module in modules()}
     assert max(long.values()) <= 300, max(long, key=long.get)
