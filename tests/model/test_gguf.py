@@ -157,6 +157,7 @@ def test_float32_weights_return_from_a_file_to_the_bit(original, tmp_path, archi
     write_folder(path, tmp_path / "out")
     weights, expected = load_file(tmp_path / "out/model.safetensors"), dict(model.named_parameters())
     assert weights.keys() == expected.keys()
+    assert ("lm_head.weight" in weights) is not tied
     for name, values in weights.items():
         assert torch.equal(values.view(torch.int32), expected[name].data.view(torch.int32)), name
     with torch.no_grad():

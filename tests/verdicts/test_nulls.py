@@ -72,6 +72,7 @@ def test_the_table_of_false_verdicts(tmp_path):
     known = {*nulls.NULLS, *(null for *_, null in nulls.DONORS.values())}
     assert {*table.index.get_level_values("null")} == known | {"a control is the circuit", "permuted donors"}
     assert (table["yes"] <= 0.06).all()
-    # The strongest of several other circuits is strong by chance, too: a known fault of this verdict's no.
     strongest = [("specific", metric, "operators relabelled") for metric in ("accuracy", "probability")]
     assert (table["no"].drop(index=strongest) <= 0.06).all()
+    if (table["no"] > 0.06).any():
+        pytest.xfail("a no of specific: the strongest of several other circuits is strong by chance, too")

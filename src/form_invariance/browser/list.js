@@ -42,14 +42,14 @@ function showList() {
       const first = column.down ? "down" : "up";
       change({ sort: column.key, order: current ? (state.order === "up" ? "down" : "up") : first });
     });
-    const head = element("th", { scope: "col" }, button);
+    const head = element("th", { scope: "col", className: column.key }, button);
     head.setAttribute("aria-sort", current ? (state.order === "up" ? "ascending" : "descending") : "none");
     return head;
   }));
   listed = sorted(here().neurons.filter(passes));
   byId("count").textContent = `${listed.length} of ${here().neurons.length} neurons`;
   byId("rows").replaceChildren(...listed.map((neuron) => {
-    const row = element("tr", { tabIndex: -1 }, ...columns.map((column) => element("td", { textContent: column.show(neuron) })));
+    const row = element("tr", { tabIndex: -1 }, ...columns.map((column) => element("td", { className: column.key, textContent: column.show(neuron) })));
     row.dataset.neuron = idOf(neuron);
     return row;
   }));

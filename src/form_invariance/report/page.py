@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from form_invariance.experiment.answers import Answer
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.page.make import data_uri, make_page
-from form_invariance.report.verdicts import verdict_of, verdict_rows
+from form_invariance.report.verdicts import verdict_of, verdict_rows, with_minus
 from form_invariance.tables.files import reading
 from form_invariance.verdicts.summary.answer import QUESTION
 
@@ -54,7 +54,7 @@ def _shown(answer: Answer, figures: Mapping[str, Path], of: str) -> dict[str, An
     """An answer with its table as HTML and CSV, and its figures, given by name, as data; `of` is its heading."""
     return {
         "of": of,
-        "sentence": re.sub(r"(?<![\w-])-(?=[0-9])", "−", answer.sentence),
+        "sentence": with_minus(answer.sentence),
         "table": _table(answer.table),
         "csv": data_uri(answer.table.to_csv(index=False).encode(), "text/csv"),
         "figures": [_image(figures[name]) for name in answer.figures],

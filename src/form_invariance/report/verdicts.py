@@ -43,6 +43,11 @@ def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]
     ]
 
 
+def with_minus(text: str) -> str:
+    """A text whose negative numbers have a minus sign in place of the hyphen."""
+    return re.sub(r"(?<![\w-])-(?=[0-9])", "−", text)
+
+
 def _by_question(answer: Answer | None) -> dict[str, Row]:
     """The rows of the verdict's table by the name of the question."""
     if answer is None:
@@ -60,7 +65,7 @@ def _cell(row: Row, question: Question, span: tuple[float, float]) -> dict[str, 
     cell["numbers"] = numbers(row, question.margin_of(row["metric"])).replace("-", "−")
     if cell["numbers"] == NOTHING and not row["operator"]:
         return None
-    cell["operators"] = re.sub(r" -(?=[0-9])", " −", row["operator"])
+    cell["operators"] = with_minus(row["operator"])
     if all(map(math.isfinite, (value, low, high))):
         cell["drawn"] = Markup("".join(_interval(value, low, high, span)))
     return cell

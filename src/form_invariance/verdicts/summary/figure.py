@@ -26,28 +26,29 @@ _OPERATOR: dict[str, Any] = {"color": GREY, "ls": "", "marker": "|", "ms": 5, "m
 def summary(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """Rows are questions, panels models; a point whose line lies above zero means yes."""
     table = tables["verdicts"]
-    models = list(dict.fromkeys(table["model"]))
+    decided = {str(model): verdicts_at(own, k) for model, own in table.groupby("model", sort=False)}
+    models = list(decided)
     across = min(len(models), 3)
     figure, grid = style.panels(-(-len(models) // across), across, height=0.4 * len(QUESTIONS) + 0.3)
     for axes in grid.flat[len(models) :]:
         axes.set_visible(False)
     for place, (model, axes) in enumerate(zip(models, grid.flat, strict=False)):
-        _draw(axes, table[table["model"] == model], k)
+        _draw(axes, table[(table["model"] == model) & (table["k"] == k)], decided[model])
         axes.set(title=model, xlabel="difference" if place + across >= len(models) else "")
         axes.set_yticks(range(len(QUESTIONS)), [""] * len(QUESTIONS))
         if place % across == 0:
             axes.set_yticklabels([question.label for question in QUESTIONS.values()], va="bottom")
-            _say_what_is_compared(axes, table, k)
+            _say_what_is_compared(axes, pd.concat(decided.values()))
     figure.suptitle(f"{title}: k = {k} best neurons of each layer")
     whole = Line2D([], [], marker="o", label="all operators, with the 95 % interval", **_WHOLE)
     style.legend_below(figure, [whole, Line2D([], [], label="each operator", **_OPERATOR)])
     return figure
 
 
-def _draw(axes: Axes, table: pd.DataFrame, k: int) -> None:
+def _draw(axes: Axes, table: pd.DataFrame, decided: pd.DataFrame) -> None:
     """One model: the deciding contrast's interval, a mark for each operator, the verdict and its values."""
-    pooled = verdicts_at(table, k).set_index("question", drop=False)
-    table = table[(table["k"] == k) & (table["metric"] == table["question"].map(pooled["metric"]))]
+    pooled = decided.set_index("question", drop=False)
+    table = table[table["metric"] == table["question"].map(pooled["metric"])]
     axes.axvline(0, color="black", lw=0.6, zorder=0.5)
     # At least a tenth on either side: smaller differences are drawn as none.
     drawn = [*table["difference"], *pooled["low"], *pooled["high"]]
@@ -66,16 +67,16 @@ def _draw(axes: Axes, table: pd.DataFrame, k: int) -> None:
             axes.plot(row["difference"], place, "o", color=COLOURS[0])
         axes.text(0.99, place, said(row), transform=axes.get_yaxis_transform(), ha="right", va="bottom")
         if row["verdict"] != "undefined":
-            sign = " / " if QUESTIONS[question].margin_of(row["metric"]) else " − "
-            _below(axes, (0.99, place), (0, -4), sides(row, sign).replace("-", "−"))
+            margin = QUESTIONS[question].margin_of(row["metric"])
+            _below(axes, (0.99, place), (0, -4), sides(row, margin).replace("-", "−"))
 
 
-def _say_what_is_compared(axes: Axes, table: pd.DataFrame, k: int) -> None:
+def _say_what_is_compared(axes: Axes, decided: pd.DataFrame) -> None:
     """Below each question, its difference in words; several where different metrics decide for the models."""
-    rows = [row for _, own in table.groupby("model", sort=False) for row in verdicts_at(own, k).to_dict("records")]
     for place, (name, question) in enumerate(QUESTIONS.items()):
-        compared = [question.drawn_for(row["metric"]) for row in rows if row["question"] == name]
-        _below(axes, (0, place), (-7, -4), "\nor ".join(dict.fromkeys(compared)) or question.drawn)
+        metrics = decided.loc[decided["question"] == name, "metric"]
+        compared = dict.fromkeys(map(question.drawn_for, metrics))
+        _below(axes, (0, place), (-7, -4), "\nor ".join(compared) or question.drawn)
 
 
 def _below(axes: Axes, at: tuple[float, float], offset: tuple[float, float], text: str) -> None:

@@ -64,9 +64,11 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
         if compared == NOTHING and not operators:
             empty.append(question.label)
             continue
-        star = "*" if row["metric"].endswith(DIFFERENCE) else ""
-        notes += [question.drawn_for(row["metric"]).replace("−", "-")] * len(star)
-        yield from wrap(_LINE.format(question.label + star, said(row), compared), 100, subsequent_indent=54 * " ")
+        label = question.label
+        if row["metric"].endswith(DIFFERENCE):
+            label += "*"
+            notes.append(question.drawn_for(row["metric"]).replace("−", "-"))
+        yield from wrap(_LINE.format(label, said(row), compared), 100, subsequent_indent=54 * " ")
         if operators:
             each = by_operator(table, k, row["question"], row["metric"])
             for more in (f"{question.compared} ({row['metric']})", each):
@@ -87,9 +89,9 @@ def said(row: Mapping[Hashable, Any]) -> str:
 def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
     """The two values and their difference with its limits, or why there is none; `margin` as in `Question`."""
     if row["verdict"] != "undefined":
-        return f"{sides(row, ' / ' if margin else ' - ')} = {interval(row, margin)}"
+        return f"{sides(row, margin)} = {interval(row, margin)}"
     if margin and not np.isnan(row["control_value"]):
-        return f"{sides(row, ' / ')}: the latter may be zero"
+        return f"{sides(row, margin)}: the latter may be zero"
     return NOTHING
 
 
@@ -99,9 +101,10 @@ def signed(value: float) -> str:
     return f"{value:+z.{decimals}f}"
 
 
-def sides(row: Mapping[Hashable, Any], sign: str) -> str:
-    """The two values that are compared."""
-    return sign.join(signed(row[name]).removeprefix("+") for name in ("value", "control_value"))
+def sides(row: Mapping[Hashable, Any], margin: float) -> str:
+    """The two values that are compared; with a margin their ratio."""
+    value, compared = (signed(row[name]).removeprefix("+") for name in ("value", "control_value"))
+    return f"{value} {'/' if margin else '-'} {compared}"
 
 
 def interval(row: Mapping[Hashable, Any], margin: float) -> str:
