@@ -312,8 +312,11 @@ def test_a_task_asks_a_digit_or_the_rows_of_a_table(packaged, tmp_path, monkeypa
     assert tasks.read_text(tmp_path / "windows") == "one\ntwo\n"
 
 
-def made_up(seed, operators=("one", "two"), more=()):
-    """Damages of two formats by sets, and the sets; of `more` kinds of sets all but the last do 3 more."""
+def made_up(seed, operators=("one", "two"), more=(), twice=0):
+    """Damages of two formats by sets, and the sets; of `more` kinds of sets all but the last do 3 more.
+
+    The first problems are asked `twice`.
+    """
     rng, everyone = np.random.default_rng(seed), np.ones((1, 4), dtype=bool)
     kinds = [("circuit", -1), *product(CONTROLS, (0, 1)), *product(more, (-1,))]
     sets = [labelled(operator, *kind, everyone) for operator in operators for kind in kinds]
@@ -321,11 +324,14 @@ def made_up(seed, operators=("one", "two"), more=()):
     found = []
     for name, (place, task) in product("sc", enumerate((*operators, "copying"))):
         size = 30 + 10 * place
+        problems = named(task, size - twice) + named(task, twice)
         values = {metric: strong + rng.normal(size=(len(sets), size)) for metric in METRICS}
         drawn = generator(7, "bootstrap", name, task).integers(size, size=(50, size))
         samples = [np.arange(size), *drawn]
         means = {m: np.stack([own[:, sample].mean(1) for sample in samples]) for m, own in values.items()}
-        found += [Damages(name, task, named(task, size), "", how, values, values, means) for how in INTERVENTIONS]
+        weights = np.stack([np.bincount(sample, minlength=size) for sample in samples], axis=1)
+        of_task = name, task, problems, ""
+        found += [Damages(*of_task, how, values, values, means, weights) for how in INTERVENTIONS]
     return found, dict.fromkeys("sc", sets)
 
 
@@ -333,7 +339,7 @@ def test_the_table_by_prompt_has_the_damage_of_sets_with_neurons():
     values, problems = np.array([[1.0, 0, 0], [np.nan] * 3, [0, -1, 1]]), [("+", 2, 5), ("+", 1, 9), ("+", -1, 3)]
     damage = {"accuracy": values, "probability": values / 2}
     sets = [labelled("+", name, place, np.ones((1, 2), dtype=bool)) for place, name in enumerate("xyz")]
-    table = damage_by_prompt(Damages("s", "+", problems, "", "knockout", {}, damage, {}), sets)
+    table = damage_by_prompt(Damages("s", "+", problems, "", "knockout", {}, damage, {}, np.ones((3, 1))), sets)
     expected = [("x", 0, 2, 5, 1), ("x", 0, 1, 9, 0), ("x", 0, -1, 3, 0)]
     expected += [("z", 2, 2, 5, 0), ("z", 2, 1, 9, -1), ("z", 2, -1, 3, 1)]
     assert [*map(tuple, table[["neurons", "seed", "a", "b", "lost"]].to_numpy())] == expected
@@ -357,9 +363,23 @@ def check(row, samples, control="", half=0.0):
     assert [row["difference"], row["low"], row["high"]] == pytest.approx([samples[0], *limits])
 
 
+def own_minus_strongest(asked, own, others, pick):
+    """What a set costs minus the other that the problems of the other half choose, (1 + R,); the two choices."""
+    values, numbers = asked.damage["accuracy"], {}
+    for problem in asked.problems:
+        numbers.setdefault(problem, len(numbers))
+    half = [numbers[problem] % 2 for problem in asked.problems]
+    chosen = []
+    for which in (0, 1):
+        prompts = [prompt for prompt, of in enumerate(half) if of != which]
+        chosen.append(pick([values[other][prompts].mean() for other in others]))
+    by_prompt = [values[own][prompt] - values[others[chosen[of]]][prompt] for prompt, of in enumerate(half)]
+    return np.array([np.average(by_prompt, weights=times) for times in asked.weights.T]), chosen
+
+
 def test_contrasts_equal_a_plain_computation():
     circuits = {"one": 0, "two": 5, "three": 10}
-    found, sets = made_up(0, operators=[*circuits])
+    found, sets = made_up(0, operators=[*circuits], twice=5)
     table = contrasts_table(found, sets, [*circuits])
     keys = ["format", "operator", "intervention", "contrast", "task", "metric"]
     assert not table.duplicated([*keys, "k"]).any()
@@ -367,18 +387,22 @@ def test_contrasts_equal_a_plain_computation():
     rows = table.query("operator == 'one' and metric == 'accuracy'")
     rows = rows.set_index(["format", "contrast", "task", "intervention"]).sort_index()
     by = {(one.format, one.task): one.resampled["accuracy"] for one in found if one.intervention == "knockout"}
-    alike = set()
+    alike, controls = set(), set()
     for name in "sc":
         one, two, row = by[name, "one"], by[name, "two"], rows.loc[name]
         check(row.loc["own_minus_other", "two", "knockout"], one[:, 0] - two[:, 0])
         check(row.loc["own_minus_other", "two", "keep_only"], two[:, 0] - one[:, 0])
         # The other operators' circuits on the same prompts, and the one that does most, or in keep-only least.
-        others = {other: one[:, circuits[other]] for other in ("two", "three")}
-        for how, pick, sign in (("knockout", max, 1), ("keep_only", min, -1)):
-            most = pick(others, key=lambda other: others[other][0])
-            check(row.loc["own_minus_other_circuits", "own", how], sign * (one[:, 0] - others[most]), most)
-            for other, values in others.items():
-                check(row.loc["own_minus_circuit_of", other, how], sign * (one[:, 0] - values))
+        asked = next(some for some in found if (some.format, some.task) == (name, "one"))
+        for how, pick, sign in (("knockout", np.argmax, 1), ("keep_only", np.argmin, -1)):
+            samples, chosen = own_minus_strongest(asked, 0, [circuits["two"], circuits["three"]], pick)
+            names = {("two", "three")[place] for place in chosen}
+            control = names.pop() if len(names) == 1 else "strongest by each half"
+            check(row.loc["own_minus_other_circuits", "own", how], sign * samples, control)
+            controls.add(control)
+            for other in ("two", "three"):
+                values = one[:, 0] - one[:, circuits[other]]
+                check(row.loc["own_minus_circuit_of", other, how], sign * values)
         # Of two kinds of controls the one that does more damage. Its two draws differ; a third may differ as much.
         (own, kind, draws), (other, other_kind, other_draws) = map(beyond_control, (one, two))
         noise = t.ppf(0.975, 1) * np.sqrt(1.5)
@@ -392,6 +416,7 @@ def test_contrasts_equal_a_plain_computation():
         check(row.loc["own_minus_other_beyond_control", "two", "knockout"], own - other, half=half)
         alike.add(kind == other_kind)
     assert alike == {True, False}
+    assert len(controls) > 1
     # Over cells every cell counts once.
     whole = table.query("format == operator == 'all' and contrast == 'own_minus_other' and task == 'copying'")
     (row,) = whole.query("metric == 'accuracy' and intervention == 'knockout'").to_dict("records")

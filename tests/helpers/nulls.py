@@ -199,9 +199,9 @@ def contrasts_of(lost, intervention, metric, operators, resamples, seed):
     for (name, task), rows in lost.items():
         values = rows.to_numpy()
         problems = problems_of(task, *(rows.columns.get_level_values(one).to_numpy() for one in ("a", "b")))
-        means = resampled(values, resampling(problems, resamples, seed))
-        measured = ({metric: some} for some in (values, values, means))
-        damages.append(Damages(name, task, problems, "", intervention, *measured))
+        weights = resampling(problems, resamples, seed)
+        measured = ({metric: some} for some in (values, values, resampled(values, weights)))
+        damages.append(Damages(name, task, problems, "", intervention, *measured, weights))
         one_neuron = np.ones(1, dtype=bool)
         sets[name] = [NeuronSet(dict(zip(SET, label, strict=True)), one_neuron) for label in rows.index]
     return contrasts_table(damages, sets, operators, [task for _, task in lost if task == COPIED][:1])

@@ -197,3 +197,32 @@ def test_exchanged_neurons_against_other_operators_best(k):
     by_half, every = pd.concat(halves, axis=1), differences("")
     every = every.assign(cell=every["format"] + " " + every["operator"])
     agrees(interval(every, ranking_noise(by_half)), verdict("exchange", "probability beyond operator", k))
+
+
+def lost_more_by_own(name, operator, lost, half=""):
+    """By problem, what the own circuit costs minus the one that costs most on the other half of the problems."""
+    others = [column for column in lost if column[0] == half + "circuit" and column[1] != operator]
+    odd = np.arange(len(lost)) % 2 == 1
+    by_odd, by_even = (lost[others][some].mean().idxmax() for some in (odd, ~odd))
+    value = lost[half + "circuit", operator] - np.where(odd, lost[by_even], lost[by_odd])
+    return pd.DataFrame({"value": value, "cell": f"{name} {operator}", "operator": operator, "format": name})
+
+
+@pytest.mark.parametrize("k", [50, 150])
+def test_an_operators_circuit_against_the_strongest_other_one(k):
+    table = pd.read_parquet(MODEL / "shared/specificity_prompts.parquet")
+    table = table[(table["k"] == k) & (table["intervention"] == "knockout")]
+    every, halves = [], {half: [] for half in ("half_1_", "half_2_")}
+    for (name, operator), rows in table.groupby(["format", "task"]):
+        rows = rows.assign(problem=problem(rows))
+        lost = rows.groupby(["problem", "neurons", "operator"], sort=False)["probability"].mean()
+        lost = lost.unstack(["neurons", "operator"], sort=False)
+        if ("circuit", operator) in lost:
+            every.append(lost_more_by_own(name, operator, lost).reset_index())
+            for half, found in halves.items():
+                found.append(lost_more_by_own(name, operator, lost, half))
+    by_half = [pd.concat(found).groupby(["format", "operator"])["value"].mean() for found in halves.values()]
+    agrees(
+        interval(pd.concat(every), ranking_noise(pd.concat(by_half, axis=1))),
+        verdict("specific", "probability", k),
+    )

@@ -66,7 +66,9 @@ def damages(
                 change = before[metric] - ablated[metric]
                 damage[metric] = -change if metric == "loss" else change
                 means[metric] = resampled(damage[metric], weights)
-        yield Damages(name, task.name, task.problems, task.undefined, intervention, ablated, damage, means)
+        yield Damages(
+            name, task.name, task.problems, task.undefined, intervention, ablated, damage, means, weights
+        )
 
 
 def matrix(measured: Damages, sets: Sequence[NeuronSet], center: bool) -> pd.DataFrame:

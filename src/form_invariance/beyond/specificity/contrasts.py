@@ -15,6 +15,7 @@ import pandas as pd
 
 from form_invariance.beyond.specificity.damages import KNOCKOUT, Damages
 from form_invariance.beyond.specificity.ratios import with_ratio
+from form_invariance.beyond.specificity.strongest import strongest_by_half
 from form_invariance.beyond.specificity.table import (
     ANY_OPERATOR,
     BEYOND,
@@ -61,6 +62,8 @@ class _Cell:
     operator: str
     damages: Mapping[str, np.ndarray]  # by task, (1 + R, sets)
     problems: Mapping[str, Sequence[Problem]]  # by task
+    by_prompt: np.ndarray  # damages to the own operator's prompts, (sets, P)
+    weights: np.ndarray  # of these prompts in each resample, (P, 1 + R)
     several: Mapping[str, Sequence[str]]  # the tasks that OWN, OTHER_OPERATORS and COPYING mean
     own: Places
     others: Mapping[str, Places]  # of every other operator
@@ -134,7 +137,8 @@ class _Cell:
 
         others = {operator: ranked(places) for operator, places in self.others.items()}
         damages = {task: values[:1] for task, values in self.damages.items()}
-        return replace(self, damages=damages, own=ranked(self.own), others=others)
+        weights = self.weights[:, :1]
+        return replace(self, damages=damages, weights=weights, own=ranked(self.own), others=others)
 
     def _of_circuit(self) -> Contrasts:
         """The circuit on its own operator and on every other task, and its controls."""
@@ -162,9 +166,10 @@ class _Cell:
         """The circuit and each other operator's circuit on the own operator's prompts."""
         own = self._of(OWN, self.own.get(CIRCUIT, []))
         others = {name: places.get(CIRCUIT, []) for name, places in self.others.items()}
-        most = self._strongest(OWN, others)
         found = {(CIRCUIT_OF, name): self._pair(OWN, own, self._of(OWN, some)) for name, some in others.items()}
-        return {(OTHER_CIRCUITS, OWN): self._pair(OWN, own, self._of(OWN, others.get(most, [])), most), **found}
+        values = {name: self.by_prompt[some].mean(0) for name, some in others.items() if some}
+        most = strongest_by_half(values, self.problems[self.operator], self.weights, self.sign)
+        return {(OTHER_CIRCUITS, OWN): self._pair(OWN, own, *most), **found}
 
     def _of_best(self) -> Contrasts:
         """The best neurons of this format, of other formats and of other operators, on the own prompts."""
@@ -245,6 +250,8 @@ def contrasts_table(
                     operator,
                     {task: one.resampled[metric] for task, one in by_task[name].items()},
                     {task: one.problems for task, one in by_task[name].items()},
+                    by_task[name][operator].damage[metric],
+                    by_task[name][operator].weights,
                     {
                         OWN: [operator],
                         OTHER_OPERATORS: [other for other in operators if other != operator],

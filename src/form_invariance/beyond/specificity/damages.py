@@ -24,6 +24,7 @@ class Damages:
     ablated: Mapping[str, np.ndarray]  # by metric, (sets, P); NaN for sets without neurons
     damage: Mapping[str, np.ndarray]  # by metric, (sets, P): above zero is worse
     resampled: Mapping[str, np.ndarray]  # by metric, (1 + R, sets): mean damage, and in each bootstrap sample
+    weights: np.ndarray  # (P, 1 + R): how often each prompt is in the sample, and in each bootstrap sample
 
 
 def damage_by_prompt(found: Damages, sets: Sequence[NeuronSet]) -> pd.DataFrame:

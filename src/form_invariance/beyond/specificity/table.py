@@ -46,7 +46,10 @@ PARTS = {
 BEYOND = "own_minus_other_beyond_control"
 """The contrast of the damage to the own operator and to others, of what a circuit does beyond its control."""
 OTHER_CIRCUITS = "own_minus_other_circuits"
-"""The contrast of the operator's circuit with the strongest one of another operator, on the operator's prompts."""
+"""The contrast of the operator's circuit with the strongest one of another operator, on the operator's prompts.
+
+Either half of the problems chooses the strongest for the other half.
+"""
 CIRCUIT_OF = "own_minus_circuit_of"
 """The same with the circuit of one other operator."""
 OTHER_OPERATORS, OWN, COPYING = "other_operators", "own", "all_copying"
@@ -135,7 +138,8 @@ SPECIFICITY_CONTRASTS = Schema(
             "first and second are mean damages; the difference is second - first for keep_only, so above zero is "
             "specific: own_minus_other (the circuit's damage to its own operator, and to another task), "
             "circuit_minus_control (damage by the circuit and by its strongest matched control, same prompts), "
-            f"{OTHER_CIRCUITS} (damage by the circuit, and the strongest other operator's, same prompts), "
+            f"{OTHER_CIRCUITS} (damage by the circuit, and the strongest other operator's, chosen on the other "
+            "half of the problems, same prompts), "
             f"{CIRCUIT_OF} (the same with each other operator's circuit), {BEYOND} (own_minus_other of what the "
             f"circuit does beyond that control), {SPARED} (first: {BEYOND} of the task {COPYING}; second: the "
             "own damage beyond control; only the ratio is meant). First - second for keep_only, too: "
