@@ -54,6 +54,8 @@ def command_line(words: list[str]) -> App:
         help_format="plaintext",
         result_action="return_none",
         suppress_keyboard_interrupt=False,
+        # A program that job-server runs has its own --.
+        end_of_options_delimiter="" if words[:1] == ["job-server"] else None,
         # A list takes every word up to the next option, or none. Of an option given twice the last one counts.
         default_parameter=Parameter(
             consume_multiple=True, allow_repeating=True, negative_iterable=(), show_default=False
