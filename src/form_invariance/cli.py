@@ -54,8 +54,6 @@ def command_line(words: list[str]) -> App:
         help_format="plaintext",
         result_action="return_none",
         suppress_keyboard_interrupt=False,
-        # A program that job-server runs has its own --.
-        end_of_options_delimiter="" if words[:1] == ["job-server"] else None,
         # A list takes every word up to the next option, or none. Of an option given twice the last one counts.
         default_parameter=Parameter(
             consume_multiple=True, allow_repeating=True, negative_iterable=(), show_default=False
@@ -85,6 +83,8 @@ def main(argv: list[str] | None = None) -> int:
     # NumPy's products are small, and its threads spin on a busy machine; PyTorch's threads are counted elsewhere.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     words = sys.argv[1:] if argv is None else argv
+    if words[:1] == ["job-server"] and words[1:] and not words[1].startswith("-"):
+        words = ["job-server", "--", *words[1:]]  # the program's own --help and -- are not ours
     try:
         command_line(words)(words, exit_on_error=False, print_error=False)
     except (UserError, CycloptsError) as error:
