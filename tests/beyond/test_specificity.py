@@ -112,19 +112,19 @@ def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(me
     assert (controls < (0.1 if common else 0.5)).all()
 
     check_columns(contrasts, SPECIFICITY_CONTRASTS)
-    chosen = contrasts.query("format == 'all' and operator == 'all' and metric == 'accuracy' and k == @K")
-    found = chosen.set_index(["contrast", "task", "intervention"])
+    chosen = contrasts.query("format == operator == 'all' and metric == 'probability' and k == @K")
+    found = chosen.query("intervention == 'knockout'").set_index(["contrast", "task"])
     *_, told = answer({"specificity": table, "specificity_contrasts": contrasts}, K)
-    for contrast, words in (
-        ("own_minus_other", "Own minus other"),
-        ("own_minus_other_beyond_control", "Own minus other, of what the circuit does beyond its control:"),
+    for contrast, task, words in (
+        ("own_minus_other", "other_operators", "own answers {first} probability, the other operators' {second} ("),
+        ("circuit_minus_control", "own", "the strongest control costs its own {second} (difference {told})"),
+        ("own_minus_other_beyond_control", "other_operators", "beyond its control: {told}."),
+        ("own_minus_other_circuits", "own", "cost the own answers {second}; own minus theirs: {told}."),
     ):
-        row = found.loc[contrast, "other_operators", "knockout"]
-        value, low, high = (f"{round(100 * row[name]):+d}" for name in ("difference", "low", "high"))
-        assert f"{words} {value} points (95 % interval {low} to {high}): {row['verdict']}." in told.sentence
-    pooled = "format == operator == 'all' and metric == 'probability' and intervention == 'knockout' and k == @K"
-    (row,) = contrasts.query(pooled).query("contrast == 'own_minus_other_circuits'").to_dict("records")
-    assert f"{row['first']:.3f} lost by the own, {row['second']:.3f} by" in told.sentence
+        row = found.loc[contrast, task]
+        numbers = {name: f"{row[name]:z.3f}" for name in ("first", "second", "difference", "low", "high")}
+        difference = f"{numbers['difference']} [{numbers['low']}, {numbers['high']}]: {row['verdict']}"
+        assert words.format(**numbers, told=difference) in told.sentence
 
 
 def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
@@ -214,7 +214,8 @@ def test_what_the_model_cannot_do_and_a_circuit_without_neurons_are_undefined_an
     tables = {"specificity": table, "specificity_contrasts": contrasts}
     assert answer(tables, K)[1].sentence == "Undefined at k = 8: no task that copies has 20 right answers."
     assert answer(tables, 2 * K)[1].sentence == "Undefined at k = 16: no neuron is shared."
-    assert answer(tables, 2 * K)[-1].sentence == "Undefined: no neuron is shared at k = 16."
+    nothing = "Undefined at k = 16: no neuron is shared, or no control could be drawn."
+    assert answer(tables, 2 * K)[-1].sentence == nothing
 
 
 def named(task, size):
@@ -473,7 +474,11 @@ def test_neurons_that_compute_are_told_from_those_that_write(verdict, tmp_path):
     asked = {"addition": (adding, planted_models.TEMPLATES["symbolic"]), "copying": (copying, template)}
     chosen = [other_task(run, name, *task, 40, 0) for name, task in asked.items()]
     found = [one for task in chosen for one in damages(run, "symbolic", task, sets, RESAMPLES, 0, center=True)]
-    table = ratios(contrasts_table(found, {"symbolic": sets}, ["addition"], ["copying"]))
+    contrasts = contrasts_table(found, {"symbolic": sets}, ["addition"], ["copying"])
+    matrices = pd.concat([matrix(one, sets, True) for one in found], ignore_index=True)
+    *_, told = answer({"specificity": matrices, "specificity_contrasts": contrasts}, K)
+    assert told.sentence.endswith("yes). No other operator can be compared.")
+    table = ratios(contrasts)
     rows = table.query("question == 'computed' and operator == 'all'").set_index("metric")
     assert rows["verdict"].eq(verdict).all()
     assert rows.loc["accuracy", "second"] > 0.5

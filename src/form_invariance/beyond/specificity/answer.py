@@ -31,18 +31,11 @@ from form_invariance.experiment.verdicts import PRIMARY
 
 INPUTS = {"specificity": SPECIFICITY, "specificity_contrasts": SPECIFICITY_CONTRASTS}
 
-_Rows = Mapping[tuple[str, str, str], Any]
-"""The contrasts over all cells at one k, of the knockout, by metric, contrast and task."""
-
-
-def _points(row: Mapping[str, Any]) -> str:
-    """A difference of shares with its interval, in percentage points."""
-    points = f"{round(100 * row['difference']):+d} points"
+def _difference(row: Mapping[Any, Any]) -> str:
+    """A difference of probabilities with its interval and verdict."""
     if np.isnan(row["low"]):  # a single draw of a control gives none
-        return f"{points} (no interval): {row['verdict']}"
-    return (
-        f"{points} (95 % interval {round(100 * row['low']):+d} to {round(100 * row['high']):+d}): {row['verdict']}"
-    )
+        return f"{row['difference']:z.3f} (no interval): {row['verdict']}"
+    return f"{row['difference']:z.3f} [{row['low']:z.3f}, {row['high']:z.3f}]: {row['verdict']}"
 
 
 def _ratio(row: Mapping[Any, Any], names: str = "own / other") -> str:
@@ -134,61 +127,40 @@ def _computed(contrasts: pd.DataFrame, k: int) -> Answer:
     )
 
 
-def _sentences(knockout: pd.DataFrame, over: _Rows, k: int) -> list[str]:
-    """Own against the other operators, and circuit against control, by accuracy.
+def _specific(contrasts: pd.DataFrame, k: int) -> Answer:
+    """What the circuit's knockout costs its own operator, and the others; what other operators' circuits cost.
 
     Args:
-        knockout: the circuits' rows of the specificity table, of the knockout.
+        contrasts: of one k, of the knockout, by the primary metric.
     """
-    control = over["accuracy", "circuit_minus_control", OWN]
-    other = over["accuracy", "own_minus_other", OTHER_OPERATORS]
-    beyond = over["accuracy", BEYOND, OTHER_OPERATORS]
-    lost = percent(knockout.loc[knockout["task"] == knockout["operator"], "accuracy_damage"].mean())
-    parts = [
-        f"If an operator's shared neurons (k = {k}) are knocked out at the last token, {lost} of its own answers"
-    ]
-    if other["cells"]:
-        parts[0] += f" and {percent(other['second'])} of the other operators' answers are lost; {_ratio(other)}."
-        parts.append(f"Own minus other {_points(other)}.")
-    else:
-        parts[0] += " are lost. No other operator can be compared."
-    if control["cells"]:
-        parts.append(
-            f"The strongest matched control loses {percent(control['second'])} of the own answers; circuit minus "
-            f"control {_points(control)}."
+    label = QUESTIONS["specific"].label
+    shown = contrasts[contrasts["task"].isin([OWN, OTHER_OPERATORS])]
+    shown = shown[~shown["contrast"].isin([*_OF_BEST, LOSS, SPARED])]
+    shown = shown.drop(columns=["k", "intervention", "metric"]).reset_index(drop=True)
+    rows = overall(contrasts)
+    by = {(row["contrast"], row["task"]): row for row in rows[rows["cells"] > 0].to_dict("records")}
+    control = by.get(("circuit_minus_control", OWN))
+    other = by.get(("own_minus_other", OTHER_OPERATORS))
+    if control is None:
+        return Answer(label, f"Undefined at k = {k}: no neuron is shared, or no control could be drawn.", shown)
+    cost = f"Knocked out, an operator's shared neurons (k = {k}) cost its own answers {control['first']:z.3f}"
+    level = f"the strongest control costs its own {control['second']:z.3f} (difference {_difference(control)})"
+    if other is None:
+        return Answer(label, f"{cost} probability; {level}. No other operator can be compared.", shown)
+    sentences = [f"{cost} probability, the other operators' {other['second']:z.3f} ({_ratio(other)}); {level}."]
+    if (beyond := by.get((BEYOND, OTHER_OPERATORS))) is not None:
+        sentences.append(f"Own minus other, of what the circuit does beyond its control: {_difference(beyond)}.")
+    if (strongest := by.get((OTHER_CIRCUITS, OWN))) is not None:
+        sentences.append(
+            f"The strongest other operator's shared neurons cost the own answers {strongest['second']:z.3f}; own "
+            f"minus theirs: {_difference(strongest)}."
         )
-    others = over.get(("accuracy", OTHER_CIRCUITS, OWN))
-    if others is not None and others["cells"]:
-        parts.append(
-            f"The strongest other operator's shared neurons lose {percent(others['second'])} of the own answers; "
-            f"own minus theirs {_points(others)}."
-        )
-    if beyond["cells"]:
-        parts.append(f"Own minus other, of what the circuit does beyond its control: {_points(beyond)}.")
-    deciding = over.get((PRIMARY, OTHER_CIRCUITS, OWN))
-    if deciding is not None and deciding["cells"]:
-        parts.append(
-            f"The question's verdict is by the {PRIMARY} of the answer: {deciding['first']:z.3f} lost by the own, "
-            f"{deciding['second']:z.3f} by the strongest other operator's."
-        )
-    return parts
+    return Answer(label, " ".join(sentences), shown)
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """What is exchanged between formats; the damage to other tasks; own operator against others."""
     contrasts, table = (tables[name][tables[name]["k"] == k] for name in ("specificity_contrasts", "specificity"))
     primary = contrasts[contrasts["metric"] == PRIMARY]
-    chosen = contrasts[contrasts["intervention"] == KNOCKOUT]
-    found = [
-        _exchanged(table, primary, k),
-        _computed(chosen[chosen["metric"] == PRIMARY], k),
-    ]
-    named = chosen["task"].isin([OWN, OTHER_OPERATORS]) & (chosen["metric"] == "accuracy")
-    shown = chosen[named & ~chosen["contrast"].isin([*_OF_BEST, LOSS, SPARED])]
-    shown = shown.drop(columns=["k", "intervention", "metric"]).reset_index(drop=True)
-    label = QUESTIONS["specific"].label
-    knockout = table[(table["neurons"] == "circuit") & (table["intervention"] == KNOCKOUT)]
-    if not knockout["n_neurons"].any():
-        return [*found, Answer(label, f"Undefined: no neuron is shared at k = {k}.", shown)]
-    over = {(row["metric"], row["contrast"], row["task"]): row for row in overall(chosen).to_dict("records")}
-    return [*found, Answer(label, " ".join(_sentences(knockout, over, k)), shown)]
+    knockout = primary[primary["intervention"] == KNOCKOUT]
+    return [_exchanged(table, primary, k), _computed(knockout, k), _specific(knockout, k)]
