@@ -31,6 +31,7 @@ from form_invariance.experiment.verdicts import PRIMARY
 
 INPUTS = {"specificity": SPECIFICITY, "specificity_contrasts": SPECIFICITY_CONTRASTS}
 
+
 def _difference(row: Mapping[Any, Any]) -> str:
     """A difference of probabilities with its interval and verdict."""
     if np.isnan(row["low"]):  # a single draw of a control gives none
