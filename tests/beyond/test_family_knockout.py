@@ -142,6 +142,10 @@ def test_only_a_loss_where_the_rule_holds_counts(monkeypatch, where_it_holds, ve
     assert row["difference"] == pytest.approx(where_it_holds * row["ablated"], abs=0.01)
     (found,) = answer({"family_knockout": table}, 100)
     assert found.sentence.endswith(f"By the probability of the answer, the primary metric: {verdict}.")
+    (same,) = answer(
+        {"family_knockout": table.assign(verdict=table["verdict"].where(table["metric"] == "probability"))}, 100
+    )
+    assert same.sentence == found.sentence
 
 
 def test_without_labels_nothing_is_told():

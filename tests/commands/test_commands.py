@@ -151,6 +151,19 @@ def test_a_model_that_transformer_lens_cannot_run(planted, tmp_path, monkeypatch
     assert not table["within"].any()
 
 
+def test_weights_that_transformer_lens_cannot_load_end_the_check(planted, monkeypatch):
+    from form_invariance.beyond.engine_check import transformer_lens_bridge
+
+    def boot(*_):
+        raise RuntimeError("out of memory")
+
+    (words,) = planted.commands("engine-check")
+    monkeypatch.chdir(planted.place)
+    monkeypatch.setattr(transformer_lens_bridge, "boot", boot)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        main(words)
+
+
 def test_the_templates_own_means_are_tried_too(planted, tmp_path):
     """Two templates, in any order, make the format's means; either's own means give what they give alone."""
     together, own, other = (tmp_path / f"{name}.safetensors" for name in ("together", "addition", "other"))

@@ -106,6 +106,7 @@ def _finish(folder: Path) -> None:
     checkout = make_checkout(folder)
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     config |= yaml.safe_load((ROOT / "config/test.yaml").read_text())
+    config["models"]["embedded-shared"]["dtype"] = "tf32"
     config["formats"]["symbolic"]["templates"]["addition"] = NASTY.replace("{{x", "")
     for own in config["formats"].values():
         own["variants"] = {operator: variants[:1] for operator, variants in own["variants"].items()}

@@ -49,12 +49,13 @@ def test_the_circuit_and_its_strongest_control_by_every_metric():
 
 def test_the_largest_error_of_the_engine():
     rows = [("patch", 10, 0.002, 4.0, 3e-6), ("patch", 20, 0.001, 3.0, 5e-6), ("no_op", 5, 1e-9, 4.0, 1e-9)]
+    rows.append(("transfer", 7, 0.1, 9.0, 8e-6))
     names = "check values difference scale error"
     table = filled(ENGINE_CHECK, rows, names, status=COMPARED, dtype="float32", tolerance=1e-4, prompts=2)
     (told,) = engine_check.answer({"engine_check": table}, 0)
     for said in (
-        "Of 35 values",
-        "error is 5.0e-06; the precision allows 1e-04",
+        "Of 42 values",
+        "error is 8.0e-06; the precision allows 1e-04",
         "up to 4 and differ by at most 2.0e-03",
     ):
         assert said in told.sentence

@@ -183,8 +183,11 @@ def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables):
         **{"k": 10, "intervention": "knockout", "metric": "accuracy", "cells": 2, "first": 0.5},
         verdict=lambda table: list(map(verdict, table["low"], table["high"])),
     )
-    table = verdicts_table({**tables, "intervention_contrasts": table})
-    found = table[table["question"] == "necessary"].set_index("operator")
+    larger = table.assign(k=20, low=0.1, high=0.3, verdict="yes")
+    table = verdicts_table({**tables, "intervention_contrasts": pd.concat([table, larger])})
+    asked = table[table["question"] == "necessary"]
+    assert asked.loc[asked["k"] == 20, "verdict"].eq("yes").all(), "mixed at another k"
+    found = asked[asked["k"] == 10].set_index("operator")
     assert found["verdict"].to_dict() == {"all": "mixed", "+": "yes", "-": "no"}
     assert found.loc["+", ["cells", *NUMBERS]].tolist() == pytest.approx([2, 0.5, 0.3, 0.2, 0.09, 0.31])
     assert found.loc["-", ["difference", "low", "high"]].tolist() == pytest.approx([-0.4, -0.5, -0.3])

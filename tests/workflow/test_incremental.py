@@ -109,8 +109,8 @@ CHANGES = {
         [("census", WORD | ADDITION), ("heuristics", ADDITION)],
     ),
     "a default written out, and the readout of patches": (
-        lambda config: config["models"][MODEL].update(dtype="float32", readout="full"),
-        [("patching", {})],
+        lambda config: config["models"][MODEL].update(device="auto", readout="full"),
+        [("patching precision", {})],
     ),
 }
 
@@ -123,6 +123,16 @@ def test_a_change_of_the_configuration(finished, jobs, change):
         found = planned(finished).keys()
     # The report contains the configuration.
     assert found == following(jobs, first) | {("report", frozenset())}
+
+
+def test_whatever_is_made_is_read_and_the_report_waits_for_it(jobs):
+    read = set().union(*(inputs for inputs, _ in jobs.values()))
+    unread = {path.rpartition("/")[2] for _, made in jobs.values() for path in made - read}
+    # These come with files that are read.
+    beside = {"ranking.parquet", "classified_circuit_halves.parquet", "tokenizer.json"}
+    assert unread == beside | {"report.html"}
+    for job in jobs:
+        assert ("report", frozenset()) in following(jobs, {job}), job
 
 
 def test_a_model_is_added(finished):

@@ -1,6 +1,7 @@
 """The graph: what a dry run lists, what re-runs after which change, and what a user sees after a mistake."""
 
 import ast
+import json
 import re
 import shutil
 from itertools import product
@@ -12,6 +13,7 @@ from stub_checkout import ROOT, done, listed_jobs, make_checkout, noted_calls, p
 
 from form_invariance.cli import command_line
 from form_invariance.experiment.options import recorded
+from form_invariance.problems.configured import copies
 from form_invariance.workflow import source_digest
 from form_invariance.workflow.job_costs import OPERATIONS
 
@@ -73,6 +75,44 @@ def parsed(checkout):
 
 def test_every_command_that_the_rules_call_takes_their_options(finished):
     assert len(list(parsed(finished))) == len(noted_calls(finished)) > 90
+
+
+RENAMED = {
+    "census": {"pairs": "census_pairs"},
+    "dataset": {"train": "train_prompts", "eval": "eval_prompts"},
+    "mean-cache": {"prompts": "mean_cache_prompts"},
+    "probe": {"prompts": "probe_prompts"},
+    "precision": {"prompts": "precision_prompts"},
+    "specificity": {"prompts": "eval_prompts"},
+    "family-knockout": {"prompts": "eval_prompts", "max_operand": "heuristic_max_operand"},
+    "transfer": {"pairs": "transfer_pairs"},
+    "heuristics": {"max_operand": "heuristic_max_operand", "threshold": "heuristic_threshold"},
+    "heuristic-null": {"max_operand": "heuristic_max_operand"},
+}
+"""By command: options that have another name than their key of the configuration."""
+
+
+def test_every_command_is_asked_what_the_configuration_says(finished):
+    config = yaml.safe_load((finished / "config/config.yaml").read_text())
+    (model,), seen = config["models"].values(), set()
+    for command, given in parsed(finished):
+        keys = {name: RENAMED.get(command, {}).get(name, name) for name in vars(given)}
+        asked = {name: key for name, key in keys.items() if key in config and key not in ("models", "formats")}
+        for name, key in asked.items():
+            wanted = [config[key]]
+            if name == "k" and not isinstance(given.k, list):
+                wanted = [config["k_shown"]]
+            elif name == "k" and command == "circuit":
+                wanted.append([config["k_shown"]])
+            assert getattr(given, name) in wanted, (command, name)
+        seen |= {(command, name) for name in RENAMED.get(command, {})} & {(command, name) for name in asked}
+        if getattr(given, "model", "").startswith("embedded:") and command != "model-files":
+            assert (given.model, given.dtype) == (model["source"], model["dtype"]), command
+        if command in ("specificity", "transfer"):
+            every = command == "specificity"
+            tasks = {name for name, task in config["specificity_tasks"].items() if every or copies(task)}
+            assert json.loads(given.tasks).keys() == tasks
+    assert len(seen) == sum(map(len, RENAMED.values()))
 
 
 EVIL = {
