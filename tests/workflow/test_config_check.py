@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from configurations import ROOT, SCHEMA, SHIPPED, with_value
 from hostile_values import refusal
 
 from form_invariance.errors import UserError
-from form_invariance.workflow import config_check
+from form_invariance.workflow import config_check, model_checks
 from form_invariance.workflow.undefined import undefined_verdicts
 
 pytestmark = pytest.mark.slow
@@ -143,6 +144,16 @@ def test_the_slow_checks_are_remembered_and_only_for_what_they_saw(tmp_path, pac
     with pytest.raises(UserError, match="tokenizer"):
         config_check.check(config, SCHEMA, remembered)
     assert remembered.read_text(errors="replace") == first
+
+
+def test_prompts_are_checked_once_for_each_tokenizer(tmp_path, packaged_copy, monkeypatch):
+    checked, other = [], shutil.copytree(packaged_copy, tmp_path / "other")
+    settings = json.loads((other / "tokenizer_config.json").read_text())
+    (other / "tokenizer_config.json").write_text(json.dumps(settings | {"add_prefix_space": True}))
+    monkeypatch.setattr(model_checks, "_check_prompts", lambda name, *_: checked.append(name))
+    sources = {"one": "embedded:embedded-shared", "same": str(packaged_copy), "other": str(other)}
+    model_checks.check_models(DEFAULT | {"models": {name: {"source": one} for name, one in sources.items()}}, {})
+    assert checked == ["one", "other"]
 
 
 def test_the_slow_checks_are_repeated_for_the_keys_that_they_read(tmp_path, monkeypatch):

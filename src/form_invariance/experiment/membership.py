@@ -77,6 +77,13 @@ class Effects:
         means[self.candidates[layer]] = self.by_prompt(layer).mean(0)
         return means
 
+    def known_means(self) -> np.ndarray:
+        """Mean effect of every neuron of every layer, (L, width); not a number where it was no candidate."""
+        means = np.full((len(self.candidates), self.width), np.nan)
+        for row, (layer, neurons) in zip(means, self.candidates.items(), strict=True):
+            row[neurons] = self.by_prompt(layer).mean(0)
+        return means
+
     def halves(self) -> tuple["Effects", "Effects"]:
         """The effects by either half of the train prompts, which is drawn at random."""
         order = generator(self.membership.seed, "halves of best", self.name).permutation(self.prompts)
