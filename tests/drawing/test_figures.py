@@ -13,7 +13,7 @@ from planted_run import MODEL, OPERATOR, separate
 from form_invariance.beyond.specificity import figure as specificity
 from form_invariance.beyond.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS
 from form_invariance.cli import main
-from form_invariance.drawing import lines, style
+from form_invariance.drawing import figures, lines, style
 from form_invariance.drawing.figures import figure_of
 from form_invariance.errors import UserError
 from form_invariance.experiment.questions import QUESTIONS
@@ -219,6 +219,18 @@ def test_what_a_knockout_costs_is_drawn_where_its_numbers_are():
     assert (points["o"], points["|"]) == ([0.5, 0.2, 0.01], [0.1] * 3)
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert names == [f"{task.replace('_', ' ')} (n = {n // 2})" for task, *_, n in rows]
+
+
+def test_formats_are_drawn_in_the_order_of_their_tables(planted, tmp_path, monkeypatch):
+    seen, (draw, inputs) = [], figure_of("interventions", "knockout")
+    monkeypatch.setattr(
+        figures, "figure_of", lambda *_: (lambda given, *more: seen.append(given) or draw(given, *more), inputs)
+    )
+    names = ["word", "code", "symbolic"]
+    tables = [str(planted.cell(name, "interventions.parquet")) for name in names]
+    more = ["--title", "m", "--k", str(PLANTED), "--output", str(tmp_path / "a.svg")]
+    assert main(["figure", "interventions", "knockout", "--tables", *tables, *more]) == 0
+    assert [*seen[0]["interventions"]["format"].unique()] == names
 
 
 def test_a_position_is_labelled_by_its_token():

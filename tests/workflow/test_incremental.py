@@ -135,6 +135,12 @@ def test_whatever_is_made_is_read_and_the_report_waits_for_it(jobs):
         assert ("report", frozenset()) in following(jobs, {job}), job
 
 
+def test_an_operator_that_asks_a_digit_is_explained_by_its_maps(checkout):
+    planned_jobs = planned(checkout, "--configfile", "config/digits.yaml")
+    (inputs, _) = planned_jobs["explainer", frozenset()]
+    assert len([path for path in inputs if path.endswith("activation_maps.safetensors")]) == 3
+
+
 def test_a_model_is_added(finished):
     other = {"source": "embedded:embedded-separate"}
     with configured(finished, lambda config: config["models"].update(other=other)):

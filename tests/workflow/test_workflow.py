@@ -28,10 +28,24 @@ GRID = {
 }
 
 
-def test_the_code_of_a_rule_is_that_of_its_command():
+def test_the_code_and_the_environment_of_a_rule_are_those_of_its_command():
+    commands = r"python -m form_invariance ([\w-]+)"
     for path in (ROOT / "workflow/rules").glob("*.smk"):
-        code, commands = path.read_text(), r"python -m form_invariance ([\w-]+)"
-        assert re.findall(r'source_digest\("([\w-]+)"', code) == re.findall(commands, code), path
+        code = path.read_text()
+        asked = re.findall(commands, code)
+        assert re.findall(r'source_digest\("([\w-]+)"', code) == asked, path
+        for command, environment in zip(asked, re.findall(r"envs/(\w+)\.yaml", code), strict=True):
+            read = (source_digest._read(source_digest.file_of(one)) for one in source_digest.modules_of(command))
+            needed = {name.partition(".")[0] for _, names in read for name in names}
+            drawn = "plot" if needed & {"matplotlib", "jinja2"} else "cpu"
+            assert environment == ("gpu" if "torch" in needed else drawn), (path, command)
+
+
+def test_no_two_rules_have_one_log():
+    rules = "\n".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    for folder in ("logs", "benchmarks"):
+        paths = re.findall(rf'"<results>/{folder}/(\S+)"', rules)
+        assert len(paths) == len(set(paths)) == len(re.findall(r"^(?:use )?rule ", rules, re.MULTILINE))
 
 
 def test_default_dry_run_lists_every_cell(checkout):
