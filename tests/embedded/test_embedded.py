@@ -2,40 +2,30 @@ import dataclasses
 
 import pytest
 import torch
+from hugging_face import HuggingFace
 
 from conftest import ROOT
 from embedded_training.batches import Problems
 from embedded_training.card import predictions
 from embedded_training.digits import DigitProblems
-from embedded_training.recipe import DIGITS, RECIPES, Recipe
+from embedded_training.recipe import DIGITS, RECIPES
 from embedded_training.routing import neuron_format
-from embedded_training.training import train
-from embedded_training.weights import as_decoder
-from form_invariance.model.decoder import embed, run_layers
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.census.compute import take_census
 
 pytestmark = pytest.mark.slow
 
-STEPS = {"steps": 6, "first_steps": 3, "wired_steps": 4, "misread_steps": 4}
-PAIRS = {"wired_pairs": (4, 4, 4, 4), "misread_pairs": (3, 3, 12, 3), "pairs": (4, 4, 4, 4)}
-TINY = Recipe(separate=True, seed=3, n_layers=2, d_model=48, d_answer=16, d_mlp=12, d_head=8, **STEPS, **PAIRS)
 
-
-def test_foreign_neurons_are_silent_after_training(templates, tmp_path):
-    problems = Problems(templates, TINY)
-    model = as_decoder(train(problems, tmp_path / "run"), TINY)
-    owner, ids = torch.from_numpy(neuron_format(TINY, 3)), problems.number_ids
-    assert owner.bincount().tolist() == [4, 4, 4]
+def test_foreign_neurons_are_silent(packaged, templates):
+    (model, _, folder), recipe = packaged["embedded-separate"], RECIPES["embedded-separate"]
+    problems = Problems(templates, recipe)
+    owner, ids = torch.from_numpy(neuron_format(recipe, 3)), problems.number_ids[:, None]
     for number, name in enumerate(problems.formats):
-        for index in range(3):
-            tokens = problems.tokens[name, "addition", index].fill(ids[[5, 999, 40]], ids[[17, 0, 41]])
-            seen = []
-            x = embed(model, torch.from_numpy(tokens))
-            run_layers(model, x, on_neurons=lambda _, post: seen.append(post[:, -1]) or post)
-            assert seen[1][:, owner != number].abs().max() < 1e-6
-            assert seen[1][:, owner == number].abs().max() > 1e-4
+        tokens = torch.from_numpy(problems.tokens[name, "addition", 0].fill(*ids[[5, 17]]))
+        seen = HuggingFace(folder).neurons(tokens)[model.config.n_layers // 2 :, :, -1]
+        assert seen[..., owner != number].abs().max() < 1e-6
+        assert seen[..., owner == number].abs().max() > 1e-4
 
 
 @pytest.mark.parametrize("name", sorted(set(RECIPES) - {DIGITS}))

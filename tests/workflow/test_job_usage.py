@@ -74,5 +74,5 @@ def test_a_file_that_is_not_yet_written_is_left_for_later(benchmark, text):
 def test_every_rule_names_its_log_and_its_benchmark_alike():
     rules = "".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
     logs, benchmarks = (re.findall(rf'  {kind}:\n +f?"(.*)",?\n', rules) for kind in ("log", "benchmark"))
-    assert len(logs) == rules.count("\n    shell:\n") + rules.count("\nuse rule ") > 30
+    assert len(logs) == len({*logs}) == rules.count("\n    shell:\n") + rules.count("\nuse rule ") > 30
     assert [log.replace("/logs/", "/benchmarks/").replace(".log", ".tsv") for log in logs] == benchmarks

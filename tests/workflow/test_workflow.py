@@ -41,13 +41,6 @@ def test_the_code_and_the_environment_of_a_rule_are_those_of_its_command():
             assert environment == ("gpu" if "torch" in needed else drawn), (path, command)
 
 
-def test_no_two_rules_have_one_log():
-    rules = "\n".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
-    for folder in ("logs", "benchmarks"):
-        paths = re.findall(rf'"<results>/{folder}/(\S+)"', rules)
-        assert len(paths) == len(set(paths)) == len(re.findall(r"^(?:use )?rule ", rules, re.MULTILINE))
-
-
 def test_default_dry_run_lists_every_cell(checkout):
     variants = {f"{name}~{number}" for name, number in product(GRID["format"], (1, 2))}
     found = {}
