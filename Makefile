@@ -67,7 +67,7 @@ test-slurm: test-venv
 test-faults: test-venv
 	OMP_NUM_THREADS=1 pytest tests/faults
 
-# The demo ten times over, killed at random moments: four hours of a core.
+# The small grid ten times over, killed at random moments: two hours.
 test-long: test-venv
 	pytest -s tests/long_run
 

@@ -1,10 +1,6 @@
-"""The demo, over and over, killed at random moments: the same files each time, and no other ones.
+"""The small grid, over and over, killed at random moments: the same files each time, and no other ones.
 
-Every second run goes through the job server, as in `make demo`.
-
-make test-long                                              # the demo ten times: hours
-LONG_RUN_ROUNDS=3 make test-long                            # fewer
-LONG_RUN_CONFIG=config/test.yaml make test-long    # on few prompts: an hour
+Every second run goes through the job server, as in `make demo`. LONG_RUN_ROUNDS=3 make test-long: fewer than ten.
 """
 
 import hashlib
@@ -14,13 +10,11 @@ import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
 from stub_checkout import environment, make_checkout
 
 ROUNDS = int(os.environ.get("LONG_RUN_ROUNDS", "10"))
-CONFIG = os.environ.get("LONG_RUN_CONFIG", "")
 KILLS = 4
 CHANGING = {"logs", "benchmarks", "report.html", "configuration.json"}
 """What tells times, or has the token of a run."""
@@ -28,11 +22,10 @@ CHANGING = {"logs", "benchmarks", "report.html", "configuration.json"}
 
 def start(folder, *words, server=False):
     through = [sys.executable, "-m", "form_invariance", "job-server"] if server else []
-    options = ["--configfile", str(Path(CONFIG).resolve())] if CONFIG else []
     # Byte code is kept, but outside: a killed job may leave a part of it there.
     quick = {**environment(folder), "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{folder}.pyc"}
     return subprocess.Popen(
-        [*through, sys.executable, "-m", "snakemake", *words, *options],
+        [*through, sys.executable, "-m", "snakemake", *words, "--configfile", "config/test.yaml"],
         cwd=folder,
         env={**quick, "TMPDIR": str(folder / "tmp"), "OMP_NUM_THREADS": "1"},
         stdout=(folder / "said.txt").open("w"),
@@ -114,7 +107,7 @@ def test_ten_runs_with_kills_are_one(tmp_path):
         now, present = digests(folder), files(folder)
         if number == 1:
             first, present_first = now, present
-            assert len(first) > (100 if CONFIG else 300)
+            assert len(first) > 100
         assert now == first, sorted(path for path in {*now, *first} if now.get(path) != first.get(path))
         assert present == present_first
     assert killed >= 2 * (ROUNDS - 2), "most kills came too late to say anything"

@@ -1,8 +1,6 @@
 """A real SLURM on this machine alone, for tests: one node, fake GPUs, state in one folder.
 
-    python tests/slurm/cluster.py up FOLDER      # boot
-    python tests/slurm/cluster.py down FOLDER    # stop what it started, by process id
-    python tests/slurm/cluster.py clean          # the same after a run that was killed, if there was one
+    python tests/slurm/cluster.py clean    # stop, by process id, what a killed run of the tests has left
 
 Needs root, and Debian's slurm-wlm and munge. Its configuration is in /etc/slurm while it is up, since the
 executor plugin starts srun without SLURM_CONF; one that is there already is left alone.
@@ -184,14 +182,5 @@ def clean() -> None:
         down(Path(state.partition("=")[2]).parent)
 
 
-if __name__ == "__main__":
-    action, place = sys.argv[1], Path(sys.argv[-1]).resolve()
-    if action == "clean":
-        clean()
-    elif action == "up":
-        reason = missing()
-        if reason:
-            sys.exit(f"error: {reason}")
-        up(place)
-    else:
-        down(place)
+if __name__ == "__main__" and sys.argv[1:] == ["clean"]:
+    clean()
