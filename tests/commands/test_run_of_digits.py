@@ -7,7 +7,7 @@ from replayed_run import calls_of, replay
 
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.stages.dataset.table import CORRUPT
-from form_invariance.tables.files import read_table
+from form_invariance.tables.files import provenance_of, read_table
 
 MODEL = "embedded-digits"
 DIGITS = yaml.safe_load((ROOT / "config/digits.yaml").read_text())
@@ -33,3 +33,5 @@ def test_a_run_of_digits_ends_in_verdicts(tmp_path):
     assert set(pd.read_parquet(folder / "shared/verdicts.parquet")["question"]) == set(QUESTIONS)
     corrupt = read_table(folder / "symbolic/sum_units/corrupt.parquet", CORRUPT)
     assert set(corrupt["partner_operator"]) == {"sum_units"}
+    for operator, asked in CONFIG["operators"].items():
+        assert provenance_of(folder / f"word/{operator}/census.parquet")["digit"] == asked["digit"]

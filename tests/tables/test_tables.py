@@ -14,7 +14,6 @@ from damages import damages
 from hostile_values import refusal
 
 from form_invariance.errors import UserError
-from form_invariance.experiment.late_layers import first_late_layer
 from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.overlap.table import OVERLAP
 from form_invariance.tables import files as tables_io
@@ -202,10 +201,6 @@ def test_options_of_files_have_the_same_cells(tmp_path):
     for wrong in (["code"], ["code", "other"], ["code", "word", "other"]):
         with pytest.raises(UserError, match="--of-two must have a file for each cell of --of-one and no other"):
             matching_cells(of_one=[paths["code"], paths["word"]], of_two=[paths[form] for form in wrong])
-
-
-def test_first_late_layer():
-    assert [first_late_layer(text, 6) for text in ("half_depth", "0", "5")] == [3, 0, 5]
 
 
 def test_progress_has_the_rate_of_this_run_and_the_time_that_is_left(monkeypatch, capsys):

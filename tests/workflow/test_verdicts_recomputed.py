@@ -212,17 +212,13 @@ def lost_more_by_own(name, operator, lost, half=""):
 def test_an_operators_circuit_against_the_strongest_other_one(k):
     table = pd.read_parquet(MODEL / "shared/specificity_prompts.parquet")
     table = table[(table["k"] == k) & (table["intervention"] == "knockout")]
-    every, halves = [], {half: [] for half in ("half_1_", "half_2_")}
-    for (name, operator), rows in table.groupby(["format", "task"]):
-        rows = rows.assign(problem=problem(rows))
+    every, first, second = [], [], []
+    for (name, operator), rows in table.assign(problem=problem(table)).groupby(["format", "task"]):
         lost = rows.groupby(["problem", "neurons", "operator"], sort=False)["probability"].mean()
         lost = lost.unstack(["neurons", "operator"], sort=False)
         if ("circuit", operator) in lost:
-            every.append(lost_more_by_own(name, operator, lost).reset_index())
-            for half, found in halves.items():
-                found.append(lost_more_by_own(name, operator, lost, half))
-    by_half = [pd.concat(found).groupby(["format", "operator"])["value"].mean() for found in halves.values()]
-    agrees(
-        interval(pd.concat(every), ranking_noise(pd.concat(by_half, axis=1))),
-        verdict("specific", "probability", k),
-    )
+            for half, found in (("", every), ("half_1_", first), ("half_2_", second)):
+                found.append(lost_more_by_own(name, operator, lost, half).reset_index())
+    halves = [pd.concat(found).groupby(["format", "operator"])["value"].mean() for found in (first, second)]
+    noise = ranking_noise(pd.concat(halves, axis=1))
+    agrees(interval(pd.concat(every), noise), verdict("specific", "probability", k))
