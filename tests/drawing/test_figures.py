@@ -222,11 +222,9 @@ def test_what_a_knockout_costs_is_drawn_where_its_numbers_are():
 
 
 def test_formats_are_drawn_in_the_order_of_their_tables(planted, tmp_path, monkeypatch):
-    seen, (draw, inputs) = [], figure_of("interventions", "knockout")
-    monkeypatch.setattr(
-        figures, "figure_of", lambda *_: (lambda given, *more: seen.append(given) or draw(given, *more), inputs)
-    )
-    names = ["word", "code", "symbolic"]
+    (draw, inputs), seen, names = figure_of("interventions", "knockout"), [], ["word", "code", "symbolic"]
+    drawn = (lambda given, *more: seen.append(given) or draw(given, *more)), inputs
+    monkeypatch.setattr(figures, "figure_of", lambda *_: drawn)
     tables = [str(planted.cell(name, "interventions.parquet")) for name in names]
     more = ["--title", "m", "--k", str(PLANTED), "--output", str(tmp_path / "a.svg")]
     assert main(["figure", "interventions", "knockout", "--tables", *tables, *more]) == 0
