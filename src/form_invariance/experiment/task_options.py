@@ -93,8 +93,7 @@ def recorded_arithmetic(provenance: Mapping[str, Any]) -> "Arithmetic":
 
 
 def task_provenance(options: TaskOptions) -> dict[str, Any]:
-    """What a table records of the task."""
+    """What a table records of the task, besides the options."""
     if options.table is not None:
         return {"task_table": str(options.table), "answer_column": options.answer_column}
-    asked = {} if options.digit is None else {"digit": options.digit}
-    return {"expression": options.expression, "operands": asdict(options.limits), **asked}
+    return {"expression": options.expression, "operands": asdict(options.limits)}
