@@ -1,5 +1,6 @@
 """What the documents say holds: links lead somewhere, commands are tried, examples read the demo's results."""
 
+import copy
 import re
 import shlex
 import shutil
@@ -12,6 +13,7 @@ import pytest
 import torch
 import yaml
 from configurations import SHIPPED
+from snakemake.utils import update_config
 from stub_checkout import ROOT, pending, snakemake
 
 from conftest import at_night
@@ -77,7 +79,15 @@ def test_paths_and_links_lead_somewhere(name):
 def test_commands(finished, tmp_path, command):
     name, *words = shlex.split(command.removeprefix("PYTHONPATH=tools "))
     if name == "snakemake":
-        try_snakemake(finished, tmp_path, words)
+        # In the place of the model that `make` fetches; this one's tokenizer splits numbers, too.
+        shutil.copytree(PACKAGED / "embedded-digits", finished / "models/qwen2.5-coder-0.5b", dirs_exist_ok=True)
+        (finished / "my.yaml").write_text("seed: 1\n")
+        # A run's first jobs are planned, in a home without profiles.
+        dry = () if {"--unlock", "--touch"} & set(words) else ("-n",)
+        target = [] if any(word.startswith("results/") for word in words) else ["--until", "census"]
+        status, out = snakemake(finished, *target, *words, *dry, home=tmp_path)
+        (finished / "my.yaml").unlink()
+        assert status == 0, out
     elif words[:2] == ["-m", "form_invariance"]:
         # An unknown or missing option is an error.
         command_line(words[2:]).parse_args(words[2:], exit_on_error=False, print_error=False)
@@ -98,18 +108,6 @@ def test_commands(finished, tmp_path, command):
         subprocess.run(["bash", "-n", "-c", command], check=True)
 
 
-def try_snakemake(checkout, home, words):
-    """Plan a run's first jobs, in a home without profiles."""
-    # In the place of the model that `make` fetches; this one's tokenizer splits numbers, too.
-    shutil.copytree(PACKAGED / "embedded-digits", checkout / "models/qwen2.5-coder-0.5b", dirs_exist_ok=True)
-    (checkout / "my.yaml").write_text("seed: 1\n")
-    dry = () if {"--unlock", "--touch"} & set(words) else ("-n",)
-    target = [] if any(word.startswith("results/") for word in words) else ["--until", "census"]
-    status, out = snakemake(checkout, *target, *words, *dry, home=home)
-    (checkout / "my.yaml").unlink()
-    assert status == 0, out
-
-
 def test_pickled_weights_are_converted(tiny_folder, tmp_path, monkeypatch):
     """As the troubleshooting guide says."""
     (block,) = blocks(TEXTS["docs/troubleshooting.md"], "python")
@@ -119,13 +117,6 @@ def test_pickled_weights_are_converted(tiny_folder, tmp_path, monkeypatch):
     before, after = load(tiny_folder), load(tmp_path / "NEW")
     assert torch.equal(before.layers[1].down, after.layers[1].down)
     load_tokenizer(tmp_path / "NEW")
-
-
-def merged(base, more):
-    """`base` with the keys of `more` added or replaced."""
-    if not isinstance(base, dict) or not isinstance(more, dict):
-        return more
-    return base | {key: merged(base.get(key), value) for key, value in more.items()}
 
 
 @pytest.mark.parametrize(
@@ -149,8 +140,9 @@ def test_configurations_of_other_tasks_are_planned(checkout, block, cells, rules
 @pytest.mark.parametrize(("block", "cells"), at_night([(YAML[2], 22), (YAML[3], 21), (YAML[4], 24)]))
 def test_configurations_are_planned(checkout, block, cells):
     """Of the default configuration with one model, into which a block is written."""
-    one = SHIPPED | {"models": {"mine": {"source": "embedded:embedded-shared"}}}
-    (checkout / "my.yaml").write_text(yaml.safe_dump(merged(one, yaml.safe_load(block)), sort_keys=False))
+    one = copy.deepcopy(SHIPPED | {"models": {"mine": {"source": "embedded:embedded-shared"}}})
+    update_config(one, yaml.safe_load(block))
+    (checkout / "my.yaml").write_text(yaml.safe_dump(one, sort_keys=False))
     jobs = pending(checkout, "--until", "patching", "--configfile", "my.yaml")
     assert jobs["census"] == jobs["patching"] == cells
 

@@ -39,12 +39,6 @@ def finished_jobs(folder: Path) -> list[Job]:
     ]
 
 
-def input_kinds(job: Job) -> list[str]:
-    """One input of every kind of table and tensors that a job reads."""
-    kinds = {path.rpartition("/")[2]: path for path in job.inputs if path.endswith((".parquet", ".safetensors"))}
-    return list(kinds.values())
-
-
 def start(job: Job, folder: Path) -> subprocess.Popen[str]:
     """Start a job's command in a folder, in a process group of its own."""
     return subprocess.Popen(
