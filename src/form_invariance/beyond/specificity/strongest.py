@@ -15,7 +15,8 @@ def strongest_by_half(
 ) -> tuple[np.ndarray, str]:
     """The mean of the largest of several values, (1 + R,), and its name: each half chooses it for the other half.
 
-    On the prompts that choose it, the largest of equals is large by chance. A problem is in one half.
+    On the prompts that choose it, the largest of equals is large by chance. All prompts of a problem are in the
+    same half.
 
     Args:
         values: by name, (P,).
