@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from stub_checkout import finished_copy, make_checkout
 
 from embedded_training.problems import read_templates
 from embedded_training.recipe import RECIPES
@@ -155,16 +156,12 @@ def packaged_copy(tmp_path):
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
     """A checkout in which nothing has run."""
-    from stub_checkout import make_checkout
-
     return make_checkout(tmp_path_factory.mktemp("clean") / "checkout")
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
     """A checkout whose small grid has run; whoever changes it puts it back."""
-    from stub_checkout import finished_copy
-
     return finished_copy(tmp_path_factory, "finished")
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 import oracles
 import pytest
 import torch
+import transformers
 from hugging_face import TOKENS
 from torch import nn
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from conftest import FAMILIES
 from form_invariance import library
@@ -18,8 +20,6 @@ DTYPES = torch.float32, torch.float16, torch.bfloat16
 
 
 def in_memory(folder):
-    from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
-
     return AutoModelForCausalLM.from_pretrained(folder).eval(), PreTrainedTokenizerFast.from_pretrained(folder)
 
 
@@ -181,13 +181,11 @@ SAME_MODULES = {
 
 
 def of_class(name, settings, vocabulary=64):
-    import transformers
-
     torch.manual_seed(0)
     sizes = {"vocab_size": vocabulary, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 4}
     sizes |= {"num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 8, "initializer_range": 0.15}
     sizes |= {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": None, "tie_word_embeddings": False}
-    return transformers.AutoModelForCausalLM.from_config(getattr(transformers, name)(**sizes, **settings)).eval()
+    return AutoModelForCausalLM.from_config(getattr(transformers, name)(**sizes, **settings)).eval()
 
 
 @pytest.mark.parametrize("name", SAME_MODULES)

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from small_prompts import CACHE_PROMPTS, plain_means, prepare
+from transformers import AutoModelForCausalLM
 
 from form_invariance.beyond.neuron_effects import promoted
 from form_invariance.beyond.neuron_effects.compute import neuron_effects
@@ -22,8 +23,6 @@ PLACES = [(layer, int(neuron)) for layer, own in NEURONS.items() for neuron in o
 
 
 def test_promoted_tokens_are_those_of_hugging_faces_head(tiny, tiny_folder, monkeypatch):
-    from transformers import AutoModelForCausalLM
-
     theirs = AutoModelForCausalLM.from_pretrained(tiny_folder).eval()
     # Layers with more neurons, and vocabularies with more tokens, than are computed at once.
     monkeypatch.setattr(promoted, "_NEURONS", 2)

@@ -6,7 +6,9 @@ import shutil
 from contextlib import contextmanager
 
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
 
 from form_invariance.errors import UserError
 from form_invariance.model import decoder
@@ -14,6 +16,7 @@ from form_invariance.model import loading as models
 from form_invariance.model.loading import OLD_BUFFERS
 
 INDEX, SHARDS = "model.safetensors.index.json", ["model-1.safetensors", "model-2.safetensors"]
+DESCRIPTION = ["config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.4.0.0.json"]
 TOKENS = torch.arange(3, 87, 7)[None]
 
 
@@ -35,8 +38,6 @@ class HuggingFace:
     """Hugging Face's model with functions of what its down-projections read: the neurons."""
 
     def __init__(self, folder, down="model.layers.{}.mlp.down_proj"):
-        from transformers import AutoModelForCausalLM
-
         self.model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
         layers = range(self.model.config.num_hidden_layers)
         self.readers = [self.model.get_submodule(down.format(layer)) for layer in layers]
@@ -69,13 +70,11 @@ def set_at_the_last_token(layer, neuron, value):
 
 def read_by_hugging_face(folder):
     """Last logits, and the names of weights that Hugging Face ignores or invents; None if it refuses."""
-    import transformers
-
     transformers.utils.logging.disable_progress_bar()
     logging.disable(logging.WARNING)
     try:
         options = {"attn_implementation": "eager", "output_loading_info": True}
-        model, told = transformers.AutoModelForCausalLM.from_pretrained(folder, **options)
+        model, told = AutoModelForCausalLM.from_pretrained(folder, **options)
         with torch.no_grad():
             return model.eval()(TOKENS).logits[:, -1], {*told["unexpected_keys"], *told["missing_keys"]}
     except Exception:
@@ -114,6 +113,17 @@ def write_shards(weights, folder):
     for shard in SHARDS:
         save_file({name: weights[name] for name in weights if place[name] == shard}, folder / shard)
     (folder / INDEX).write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": place}))
+
+
+def with_all_files(folder, to):
+    """A copy of a model with a tokenizer for two versions of transformers, and weights in two files, too."""
+    shutil.copytree(folder, to)
+    shutil.copy(to / DESCRIPTION[1], to / DESCRIPTION[3])
+    options = json.loads((to / DESCRIPTION[2]).read_text())
+    (to / DESCRIPTION[2]).write_text(json.dumps({**options, "fast_tokenizer_files": [DESCRIPTION[3]]}))
+    weights = load_file(folder / "model.safetensors")
+    write_shards({name: weight.bfloat16() for name, weight in weights.items()}, to)
+    return to
 
 
 def rewritten(folder, to, change_config=lambda config: config, change=lambda weights: weights):

@@ -1,7 +1,6 @@
 """A model's files: the checksum, and damage that the jobs which come later find."""
 
 import hashlib
-import json
 import os
 import shutil
 from pathlib import Path
@@ -9,36 +8,29 @@ from pathlib import Path
 import pytest
 import torch
 import xxhash
-from hugging_face import INDEX, SHARDS, write_shards
-from safetensors.torch import load_file, save_file
+from hugging_face import DESCRIPTION, INDEX, SHARDS, with_all_files
+from safetensors.torch import save_file
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.model_options import load_model
 from form_invariance.experiment.options import ModelOptions
 from form_invariance.model import digests as model_digests
-from form_invariance.model.digests import MODEL_FILES
 from form_invariance.tables.files import write_table
 
-TOKENIZER = ["config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.4.0.0.json"]
-FILES = sorted([*TOKENIZER, INDEX, *SHARDS])
+FILES = sorted([*DESCRIPTION, INDEX, *SHARDS])
 
 
 @pytest.fixture
 def folder(tiny_folder, tmp_path):
     """A model in bfloat16 whose weights lie in two files, and with a tokenizer that transformers prefers."""
-    made = shutil.copytree(tiny_folder, tmp_path / "model")
+    made = with_all_files(tiny_folder, tmp_path / "model")
     (made / "model.safetensors").unlink()
-    shutil.copy(made / "tokenizer.json", made / TOKENIZER[3])
-    options = json.loads((made / TOKENIZER[2]).read_text())
-    (made / TOKENIZER[2]).write_text(json.dumps({**options, "fast_tokenizer_files": [TOKENIZER[3]]}))
-    weights = load_file(tiny_folder / "model.safetensors")
-    write_shards({name: weight.bfloat16() for name, weight in weights.items()}, made)
     return made
 
 
 def recorded(folder):
     path = folder.parent / "model_files.parquet"
-    write_table(model_digests.record(folder), path, MODEL_FILES, {}, {"model": "m"})
+    write_table(model_digests.record(folder), path, model_digests.MODEL_FILES, {}, {"model": "m"})
     return ModelOptions(model=str(folder), device="cpu", model_files=path)
 
 

@@ -2,16 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import gguf
 import numpy as np
 import pytest
 import torch
+import transformers as hf
 from hugging_face import TOKENS, logits_of
 from safetensors.torch import load_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerBase
 
 from conftest import ROOT
 from embedded_training.tokenizer import build_tokenizer
@@ -50,9 +49,7 @@ def make_tokenizer(pre: str, texts: list[str]) -> Tokenizer:
     return tokenizer
 
 
-def random_model(architecture: str, vocabulary: int, *, tied: bool) -> Any:
-    import transformers as hf
-
+def random_model(architecture: str, vocabulary: int, *, tied: bool):
     local = {"rope_type": "default", "rope_theta": 5000.0}
     sizes = {"vocab_size": vocabulary, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3}
     sizes |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256}
@@ -72,7 +69,7 @@ def random_model(architecture: str, vocabulary: int, *, tied: bool) -> Any:
     return model.eval()
 
 
-def tensors_of(model: Any) -> dict[str, np.ndarray]:
+def tensors_of(model) -> dict[str, np.ndarray]:
     """A model's weights by their names in GGUF, in llama.cpp's arrangement, float32."""
     c, tensors = model.config, {}
     numbers = {name: number for number, name in gguf.MODEL_ARCH_NAMES.items()}
@@ -90,25 +87,18 @@ def tensors_of(model: Any) -> dict[str, np.ndarray]:
     return tensors
 
 
-def fields_of(model: Any, tokenizer: Tokenizer, pre: str) -> dict[str, Any]:
+def fields_of(model, tokenizer: Tokenizer, pre: str) -> dict:
     c, merges = model.config, json.loads(tokenizer.to_str())["model"]["merges"]
     tokens = [tokenizer.id_to_token(place) for place in range(tokenizer.get_vocab_size())]
     added = {place: 3 if token.special else 4 for place, token in tokenizer.get_added_tokens_decoder().items()}
     width = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
     gemma, rope = c.model_type == "gemma3_text", c.rope_parameters
-    sizes = {
-        "block_count": c.num_hidden_layers,
-        "context_length": c.max_position_embeddings,
-        "embedding_length": c.hidden_size,
-        "feed_forward_length": c.intermediate_size,
-        "attention.head_count": c.num_attention_heads,
-        "attention.head_count_kv": c.num_key_value_heads,
-        "attention.layer_norm_rms_epsilon": c.rms_norm_eps,
-        "attention.key_length": width,
-        "rope.dimension_count": width,
-        "rope.freq_base": (rope["full_attention"] if gemma else rope)["rope_theta"],
-        "vocab_size": c.vocab_size,
-    }
+    sizes = {"block_count": c.num_hidden_layers, "context_length": c.max_position_embeddings}
+    sizes |= {"embedding_length": c.hidden_size, "feed_forward_length": c.intermediate_size}
+    sizes |= {"attention.head_count": c.num_attention_heads, "attention.head_count_kv": c.num_key_value_heads}
+    sizes |= {"attention.layer_norm_rms_epsilon": c.rms_norm_eps, "vocab_size": c.vocab_size}
+    sizes |= dict.fromkeys(("attention.key_length", "rope.dimension_count"), width)
+    sizes |= {"rope.freq_base": (rope["full_attention"] if gemma else rope)["rope_theta"]}
     if gemma:
         sizes |= {"attention.sliding_window": c.sliding_window}
     said = {"model": "gpt2", "pre": pre, "tokens": tokens, "merges": [" ".join(merge) for merge in merges]}
@@ -119,7 +109,7 @@ def fields_of(model: Any, tokenizer: Tokenizer, pre: str) -> dict[str, Any]:
     return fields | {f"tokenizer.ggml.{key}": value for key, value in said.items()}
 
 
-def write_gguf(path: Path, architecture: str, fields: dict[str, Any], tensors: dict) -> Path:
+def write_gguf(path: Path, architecture: str, fields: dict, tensors: dict) -> Path:
     """Write a GGUF file in float32; the value None leaves a key out."""
     add = {bool: "add_bool", int: "add_uint32", float: "add_float32", str: "add_string", list: "add_array"}
     writer = gguf.GGUFWriter(path, architecture)
@@ -220,7 +210,7 @@ def test_a_full_disk_leaves_no_folder_without_a_tokenizer(original, tmp_path, mo
     def full(*_, **__):
         raise OSError("disk full")
 
-    monkeypatch.setattr(PreTrainedTokenizerBase, "save_pretrained", full)
+    monkeypatch.setattr(hf.PreTrainedTokenizerBase, "save_pretrained", full)
     _, fields, tensors = made(original["smollm"])
     with pytest.raises(UserError, match="out cannot be written: disk full"):
         write_folder(write_gguf(tmp_path / "m.gguf", "llama", fields, tensors), tmp_path / "out")

@@ -1,6 +1,5 @@
 """What `source` may name: each mistake has its sentence, and a hub model is the files that are read of it."""
 
-import json
 import re
 import shutil
 import socket
@@ -10,9 +9,8 @@ import huggingface_hub
 import pytest
 from configurations import SCHEMA, SHIPPED
 from hostile_values import refusal
-from hugging_face import INDEX, SHARDS, write_shards
+from hugging_face import DESCRIPTION, INDEX, SHARDS, with_all_files
 from huggingface_hub import constants
-from safetensors.torch import load_file
 
 from form_invariance.model.files import PACKAGED, resolve
 from form_invariance.model.folders import files_read
@@ -52,18 +50,13 @@ def test_a_wrong_source_is_told_before_any_job(source, said):
     assert checked == f"config key models.mine.source: {text}"
 
 
-DESCRIPTION = ["config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.4.0.0.json"]
 OTHER_FILES = ["consolidated.safetensors", "original/model.safetensors", "checkpoint-5/config.json", "onnx/x.json"]
 
 
 @pytest.fixture
 def repository(tmp_path):
     """A model with a tokenizer for two versions of transformers, stored whole, and in shards with an index."""
-    folder = Path(shutil.copytree(PACKAGED / "embedded-shared", tmp_path / "repository"))
-    shutil.copy(folder / DESCRIPTION[1], folder / DESCRIPTION[3])
-    (folder / DESCRIPTION[2]).write_text(json.dumps({"fast_tokenizer_files": ["tokenizer.4.0.0.json"]}))
-    write_shards(load_file(folder / "model.safetensors"), folder)
-    return folder
+    return with_all_files(PACKAGED / "embedded-shared", tmp_path / "repository")
 
 
 def snapshot(repository, names):

@@ -5,6 +5,7 @@ import pytest
 import torch
 from digit_tokenizers import by_digit
 from scipy.special import logsumexp
+from transformers import AutoModelForCausalLM
 
 from form_invariance.errors import UserError
 from form_invariance.model import prefixes
@@ -20,8 +21,6 @@ TEMPLATE = "a = {a}\nb = {b}\nprint(a + b)  # "
 
 
 def test_every_column_equals_hugging_faces_logits(tiny, tiny_folder, monkeypatch):
-    from transformers import AutoModelForCausalLM
-
     model, tokenizer = tiny
     monkeypatch.setattr(prefixes, "rows_at_once", lambda model: 30)
     table = take_census(model, tokenizer, TEMPLATE, "addition", TASK, 40, 0)
