@@ -3,7 +3,7 @@
 import doctest
 import io
 import re
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 from hugging_face import HuggingFace, set_at_the_last_token
+from transformers import PreTrainedTokenizerFast
 
 import form_invariance
 from conftest import ROOT
@@ -54,17 +55,15 @@ def neurons():
 class Theirs(HuggingFace):
     """For one prompt at a time."""
 
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(PACKAGED / "embedded-shared")
+
     def logits(self, prompt, *change):
         return super().logits(self.tokenizer(prompt, return_tensors="pt")["input_ids"], *change)[0]
 
 
 @pytest.fixture(scope="module")
 def theirs():
-    from transformers import PreTrainedTokenizerFast
-
-    model = Theirs(PACKAGED / "embedded-shared")
-    model.tokenizer = PreTrainedTokenizerFast.from_pretrained(PACKAGED / "embedded-shared")
-    return model
+    return Theirs(PACKAGED / "embedded-shared")
 
 
 def probability(z, token):
@@ -209,54 +208,44 @@ def switches():
     return torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision
 
 
-@contextmanager
+@pytest.fixture
 def put_back():
     default, before = torch.get_default_dtype(), switches()
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(default)
-        torch.set_float32_matmul_precision("highest")
-        for one, was in zip((torch.backends.cuda, torch.backends.mkldnn), before, strict=True):
-            one.matmul.fp32_precision = was
+    yield
+    torch.set_default_dtype(default)
+    torch.set_float32_matmul_precision("highest")
+    for one, was in zip((torch.backends.cuda, torch.backends.mkldnn), before, strict=True):
+        one.matmul.fp32_precision = was
 
 
-def test_tf32_is_on_for_a_model_in_tf32_alone(prompts, monkeypatch):
+def test_tf32_is_on_for_a_model_in_tf32_alone(prompts, monkeypatch, put_back):
     seen, real = [], library_prompts.answer_prompts
     monkeypatch.setattr(library_prompts, "answer_prompts", lambda *own: seen.append(switches()) or real(*own))
-    with put_back():
-        torch.set_float32_matmul_precision("high")
-        before = switches()
-        for dtype in ("tf32", "float32", torch.bfloat16, "tf32"):
-            library.answer(library.load_model(SOURCE, dtype=dtype, device="cpu"), prompts)
-            assert switches() == before
-        with pytest.raises(UserError):
-            library.answer(library.load_model(SOURCE, dtype="tf32", device="cpu"), prompts[:0])
+    torch.set_float32_matmul_precision("high")
+    before = switches()
+    for dtype in ("tf32", "float32", torch.bfloat16, "tf32"):
+        library.answer(library.load_model(SOURCE, dtype=dtype, device="cpu"), prompts)
         assert switches() == before
-        assert torch.get_float32_matmul_precision() == "high"
+    with pytest.raises(UserError):
+        library.answer(library.load_model(SOURCE, dtype="tf32", device="cpu"), prompts[:0])
+    assert switches() == before
+    assert torch.get_float32_matmul_precision() == "high"
     off, on = ("ieee", "ieee"), ("tf32", "ieee")
     assert seen == [on, off, off, on]
 
 
-def test_the_commands_switch_tf32_for_their_own_model():
-    with put_back():
-        for dtype, on in (("tf32", True), ("float32", False), ("tf32", True), ("bfloat16", False)):
-            options = ModelOptions(model=SOURCE, dtype=dtype, device="cpu")
-            found, _ = load_for_a_command(options)
-            assert torch.backends.cuda.matmul.allow_tf32 == found.tf32 == on
+def test_the_commands_switch_tf32_for_their_own_model(put_back):
+    for dtype, on in (("tf32", True), ("float32", False), ("tf32", True), ("bfloat16", False)):
+        found, _ = load_for_a_command(ModelOptions(model=SOURCE, dtype=dtype, device="cpu"))
+        assert torch.backends.cuda.matmul.allow_tf32 == found.tf32 == on
 
 
-@contextmanager
-def default_dtype():
-    torch.set_default_dtype(torch.bfloat16)
-    yield
-
-
-SWITCHES = nullcontext, torch.no_grad, torch.inference_mode, default_dtype, partial(torch.autocast, "cpu")
+SWITCHES = [nullcontext, torch.no_grad, torch.inference_mode, partial(torch.autocast, "cpu")]
+SWITCHES += [lambda: nullcontext(torch.set_default_dtype(torch.bfloat16))]
 
 
 @pytest.mark.parametrize("within", SWITCHES)
-def test_a_notebooks_switches_change_nothing(model, prompts, neurons, within):
+def test_a_notebooks_switches_change_nothing(model, prompts, neurons, within, put_back):
     corrupt, some = prompts.iloc[[1, 2, 0, 4, 3]], neurons[:3]
 
     def results(model):
@@ -270,7 +259,7 @@ def test_a_notebooks_switches_change_nothing(model, prompts, neurons, within):
         ]
 
     expected = results(model)
-    with put_back(), within():
+    with within():
         found = [*results(model), *results(library.load_model(SOURCE, device="cpu"))]
     for one, other in zip(found, expected * 2, strict=True):
         pd.testing.assert_frame_equal(one, other, rtol=0, atol=0)
