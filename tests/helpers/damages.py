@@ -1,11 +1,7 @@
 """Damage to a file's bytes."""
 
-from collections.abc import Iterator
 
-import numpy as np
-
-
-def damages(content: bytes, rng: np.random.Generator) -> Iterator[bytes]:
+def damages(content, rng):
     """Over and over: cut short, bits flipped, a piece lost, no longer UTF-8, empty, and another kind of file."""
     while True:
         place = int(rng.integers(len(content)))

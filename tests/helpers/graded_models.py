@@ -112,10 +112,7 @@ def _carry(gate, up, down, share, seed, layer):
                 members = neurons[name, layer][chosen]
                 planted.plant(gate, up, down, members.tolist(), parts[chosen], only)
                 rng = generator(seed, "calibration", "noise", layer, only, kind[0])
-                up[members, _FEATURES] = _noise(len(members), rng) * parts[0] / parts[chosen, None]
-
-
-def _noise(size, rng):
-    """Noise of the neurons of a group, which cancels over the group, (size, features)."""
-    noise = rng.normal(size=(size, 8)) * _NOISE / 8**0.5
-    return (noise - noise.mean(0)) * (size / (size - 1)) ** 0.5
+                # Noise of the neurons of a group, which cancels over the group, (members, features).
+                noise = rng.normal(size=(len(members), 8)) * _NOISE / 8**0.5
+                noise = (noise - noise.mean(0)) * (len(members) / (len(members) - 1)) ** 0.5
+                up[members, _FEATURES] = noise * parts[0] / parts[chosen, None]

@@ -7,19 +7,23 @@ from scipy.stats import t
 from form_invariance.experiment.contrasts import ALL, described, over_cells, paired, verdict
 
 
-def plain_rows(cells, resamples, seed):
-    """{(format or direction, operator): row}; a cell is (first, second, problems, control, draws, halves).
+def check_rows(table, key, cells, resamples, seed):
+    """A table of one contrast has a row for each cell, for the cells of each operator and for all, and no other.
 
-    Halves are the mean differences by either half of the train prompts; test_contrasts.py tests the other noise.
+    `key` is its column of formats or directions; cells are, by (format or direction, operator), (first, second,
+    problems, control, draws, halves). Halves are the mean differences by either half of the train prompts;
+    test_contrasts.py tests the other noise.
     """
-    pairs = {key: paired(*cell[:3], resamples, seed, *cell[3:5]) for key, cell in cells.items()}
+    pairs = {cell: paired(*given[:3], resamples, seed, *given[3:5]) for cell, given in cells.items()}
     errors = {}
-    for key, pair in pairs.items():
+    for cell, pair in pairs.items():
         if pair.defined:
-            errors.setdefault(key[1], []).append((cells[key][5][0] - cells[key][5][1]) / 2)
-    found = {}
-    for name, operator in {*cells, *((ALL, operator) for _, operator in cells), (ALL, ALL)}:
-        some = [pair for key, pair in pairs.items() if name in (ALL, key[0]) and operator in (ALL, key[1])]
+            errors.setdefault(cell[1], []).append((cells[cell][5][0] - cells[cell][5][1]) / 2)
+    found = {(row[key], row["operator"]): row for row in table.to_dict("records")}
+    assert len(found) == len(table)
+    assert found.keys() == {*cells, *((ALL, operator) for _, operator in cells), (ALL, ALL)}
+    for name, operator in found:
+        some = [pair for cell, pair in pairs.items() if name in (ALL, cell[0]) and operator in (ALL, cell[1])]
         row = described(some[0] if len(some) == 1 else over_cells(some))
         squares = [np.mean(own) ** 2 if name == ALL else np.square(own).mean() for own in errors.values()]
         counts = [1 if name == ALL else len(own) for own in errors.values()]
@@ -30,16 +34,6 @@ def plain_rows(cells, resamples, seed):
                 beyond = np.hypot(row[limit] - row["difference"], row["ranking_noise"])
                 row[limit] = row["difference"] + side * beyond
             row["verdict"] = verdict(row["low"], row["high"], row["limit_error"])
-        found[name, operator] = row
-    return found
-
-
-def check_rows(table, key, cells, resamples, seed):
-    """A table of one contrast has these rows, each once; `key` is its column of formats or directions."""
-    expected = plain_rows(cells, resamples, seed)
-    found = {(row[key], row["operator"]): row for row in table.to_dict("records")}
-    assert len(found) == len(table)
-    assert found.keys() == expected.keys()
-    for place, row in expected.items():
-        for name, value in row.items():
-            assert found[place][name] == pytest.approx(value, abs=1e-12, nan_ok=True), (place, name)
+        for column, value in row.items():
+            said = found[name, operator][column]
+            assert said == pytest.approx(value, abs=1e-12, nan_ok=True), (name, operator, column)

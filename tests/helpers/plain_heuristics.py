@@ -4,6 +4,8 @@ import math
 from functools import cache
 from itertools import chain, product
 
+import numpy as np
+
 from form_invariance.stages.heuristics.names import family
 
 WIDTHS = {"multiplication": (3, 5, 10)}
@@ -67,21 +69,15 @@ def strict_classes(grid):
 
 def chances(values, size):
     """{place: chance to be among the top `size`} if ties are broken at random; values by place."""
-    by_value = {}
-    for place, value in values.items():
-        by_value.setdefault(value + 0.0, []).append(place)
-    left, found = size, {}
-    for value in sorted(by_value, reverse=True):
-        tied = by_value[value]
-        found.update(dict.fromkeys(tied, min(left, len(tied)) / len(tied)))
-        left -= min(left, len(tied))
-    return found
+    _, distinct, tied = np.unique(-np.array([*values.values()]), return_inverse=True, return_counts=True)
+    left = np.maximum(size - (tied.cumsum() - tied), 0)
+    return dict(zip(values, (np.minimum(left, tied) / tied)[distinct].tolist(), strict=True))
 
 
 def credited(values, members, size):
     """Expected members among the top `size` if ties are broken at random."""
     found = chances(values, size)
-    return sum(found[place] for place in members if place in found)
+    return sum(found[place] for place in members)
 
 
 def strict_multi(grid, values):

@@ -87,8 +87,6 @@ def _server() -> subprocess.Popen[str]:
 def run(words: tuple[str, ...], folder: Path, environment: dict[str, str]) -> tuple[int, str]:
     """Exit status of Snakemake (negative: the signal that ended it), and all that it printed."""
     server = _server()
-    assert server.stdin is not None
-    assert server.stdout is not None
     with tempfile.NamedTemporaryFile() as output:
         request = {"words": words, "folder": str(folder), "environment": environment, "output": output.name}
         server.stdin.write(json.dumps(request) + "\n")

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,9 +37,7 @@ def environment(checkout: Path, home: Path | None = None) -> dict[str, str]:
     return env
 
 
-def snakemake(
-    checkout: Path, *words: str, folder: Path | None = None, home: Path | None = None
-) -> tuple[int, str]:
+def snakemake(checkout: Path, *words: str, folder: Path | None = None, home: Path | None = None):
     """Exit status and all output of Snakemake with a checkout's source, in it or in `folder`."""
     # A run ends when its last timer does (workflow/profiles/default): after a second, not five.
     words = (*words, "--max-jobs-per-timespan=500/1s")
@@ -82,7 +79,7 @@ def pending(checkout: Path, *words: str) -> dict[str, int]:
     return job_counts(done(checkout, "-n", *words))
 
 
-def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+def once(factory: pytest.TempPathFactory, name: str, make) -> Path:
     """A folder that is made once for all processes of the tests, which only read it."""
     base = factory.getbasetemp()
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name

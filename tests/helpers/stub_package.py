@@ -7,9 +7,17 @@ from itertools import permutations
 from pathlib import Path
 
 
-def trouble(words: list[str]) -> None:
-    """Take long, once, if the file `slow` names an output among the words; take many MB if `hungry` does."""
+def run(words: list[str]) -> int:
+    """Write the outputs that the options name; fail where the file `fail` names the command.
+
+    Take long, once, where the file `slow` names an output; take many MB where `hungry` does.
+    """
     slow, hungry = Path("slow"), Path("hungry")
+    with Path("calls.jsonl").open("a") as file:
+        file.write(json.dumps(words) + "\n")
+    if Path("fail").exists() and Path("fail").read_text() == words[0]:
+        print("error: census.parquet has no correct rows; choose another model", file=sys.stderr)
+        return 2
     if slow.exists() and slow.read_text() in words:
         slow.unlink()
         time.sleep(600)
@@ -17,16 +25,6 @@ def trouble(words: list[str]) -> None:
         held = bytearray(int(hungry.read_text().split()[1]) << 20)
         time.sleep(4)
         del held
-
-
-def run(words: list[str]) -> int:
-    """Write the outputs that the options name; fail where the file `fail` names the command."""
-    with Path("calls.jsonl").open("a") as file:
-        file.write(json.dumps(words) + "\n")
-    if Path("fail").exists() and Path("fail").read_text() == words[0]:
-        print("error: census.parquet has no correct rows; choose another model", file=sys.stderr)
-        return 2
-    trouble(words)
     values, option = {"": []}, ""
     for word in words[1:]:
         if word.startswith("--"):
