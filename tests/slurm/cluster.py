@@ -81,9 +81,7 @@ def _path() -> str:
 
 def _free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [one.getsockname()[1] for one in sockets]
 
 
@@ -113,20 +111,12 @@ def up(folder: Path) -> None:
     key = folder / "munged.key"
     key.write_bytes(os.urandom(1024))
     key.chmod(0o400)
+    host, cpus = socket.gethostname().split(".")[0], 2 * (os.cpu_count() or 1)  # jobs that wait or sleep take none
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20 - 2000
-    settings = {
-        "host": socket.gethostname().split(".")[0],
-        "folder": folder,
-        "cpus": 2 * (os.cpu_count() or 1),  # jobs that wait for one another, or sleep, take none
-        "gpus": GPUS,
-        "memory": memory,
-        "marker": MARKER,
-    }
+    settings = {"host": host, "folder": folder, "cpus": cpus, "gpus": GPUS, "memory": memory, "marker": MARKER}
     CONFIGURATION.mkdir(exist_ok=True)
     (CONFIGURATION / "slurm.conf").write_text(_SLURM.format(**settings, ports=_free_ports(2)))
-    (CONFIGURATION / "gres.conf").write_text(
-        f"NodeName={settings['host']} Name=gpu File={folder}/fakegpu[0-{GPUS - 1}]\n"
-    )
+    (CONFIGURATION / "gres.conf").write_text(f"NodeName={host} Name=gpu File={folder}/fakegpu[0-{GPUS - 1}]\n")
     (CONFIGURATION / "cgroup.conf").write_text("CgroupPlugin=autodetect\n")
     options = [f"--{kind}-file={folder}/munged.{kind}" for kind in ("key", "pid", "log", "seed")]
     started = _run("munged", "--force", f"--socket={folder}/munge.socket", *options)
@@ -173,10 +163,8 @@ def down(folder: Path) -> None:
 
 def clean() -> None:
     """Stop a cluster of ours that nobody stopped: its configuration makes every SLURM command wait in vain."""
-    try:
-        lines = (CONFIGURATION / "slurm.conf").read_text().splitlines()
-    except OSError:
-        return
+    path = CONFIGURATION / "slurm.conf"
+    lines = path.read_text().splitlines() if path.exists() else []
     if lines[:1] == [MARKER]:
         state = next(line for line in lines if line.startswith("StateSaveLocation="))
         down(Path(state.partition("=")[2]).parent)

@@ -161,9 +161,8 @@ def watch(run: subprocess.Popen[str], checkout: Path, seconds: float, stop=lambd
 
 
 def tables(checkout: Path) -> dict[str, pd.DataFrame]:
-    return {
-        str(path.relative_to(checkout)): pd.read_parquet(path) for path in checkout.glob("results/**/*.parquet")
-    }
+    paths = checkout.glob("results/**/*.parquet")
+    return {str(path.relative_to(checkout)): pd.read_parquet(path) for path in paths}
 
 
 def outputs(checkout: Path) -> dict[str, bytes]:
@@ -205,14 +204,8 @@ def test_a_killed_snakemake_is_resumed(tmp_path, home):
     finished = set(re.findall(r"Finished jobid: (\d+)", log))
     before = noted_calls(checkout)
     assert finished
-    resumed = subprocess.run(
-        ["make", "resume", f"ARGS={' '.join([*RANKINGS, *QUICK])}"],
-        cwd=checkout,
-        env=environment(checkout, home) | ALONE,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    words, env = ["make", "resume", f"ARGS={' '.join([*RANKINGS, *QUICK])}"], environment(checkout, home) | ALONE
+    resumed = subprocess.run(words, cwd=checkout, env=env, capture_output=True, text=True, timeout=600)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     after = noted_calls(checkout)[len(before) :]
     assert after
