@@ -46,17 +46,10 @@ def sample_of(model, prompts=3, length=13):
     corrupt = torch.cat([last_token_neurons(model, partner, FIRST) for partner in partners], dim=1)
     effects = attribution.attribute(model, clean, corrupt, answers, FIRST)
     neurons, chosen = choose_neurons(ranked(effects.mean(1)), model.device)
-    return Sample(
-        tokens=clean,
-        answers=answers,
-        partners=partners,
-        donors=tokens(prompts, length - 2),
-        layers=range(FIRST, c.n_layers),
-        neurons=neurons,
-        chosen=chosen,
-        means=MeanCache([mean.to(model.dtype) for mean in means], [], [], torch.ones(length - 1)),
-        bos=True,
-    )
+    means = MeanCache([mean.to(model.dtype) for mean in means], [], [], torch.ones(length - 1))
+    given = {"tokens": clean, "answers": answers, "partners": partners, "donors": tokens(prompts, length - 2)}
+    late = {"layers": range(FIRST, c.n_layers), "neurons": neurons, "chosen": chosen}
+    return Sample(**given, **late, means=means, bos=True)
 
 
 IN_BFLOAT16 = at_night([(name, "bfloat16") for name in ("gemma2", *sorted({*FAMILIES} - {"gemma2"}))])

@@ -23,9 +23,7 @@ PROMPTS = ["6+7=", "12+8=", "9+9="]
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_what_is_no_number_ends_the_stage(tiny, value):
     model, tokenizer = tiny
-    bad = copy.copy(model)
-    bad.layers = [copy.copy(layer) for layer in model.layers]
-    bad.layers[-1].down = model.layers[-1].down.clone()
+    bad = copy.deepcopy(model)
     bad.layers[-1].down[0, 0] = value
     tokens = torch.from_numpy(tokenizer.encode_batch(PROMPTS))
     answers = torch.from_numpy(tokenizer.number_tokens([13, 20, 18]))

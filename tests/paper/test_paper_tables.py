@@ -28,8 +28,7 @@ def heuristics(seed):
     return table.assign(family=table["heuristic"].map(families), label=label)
 
 
-@pytest.fixture
-def inputs():
+def test_the_papers_numbers_are_shown_for_its_models_alone():
     shared = pd.DataFrame({"neurons": "shared", "layer": 3, "neuron": range(12)})
     cells, agreements, labelled, census = {}, {}, {}, {}
     right = filled(CENSUS, [(True, True), (True, False), (True, True), (False, False)], "uniform correct")
@@ -38,12 +37,8 @@ def inputs():
         agreements[key], labelled[key] = operator_tables(found, shared, 50, 0, key[1])
         for name, table in found.items():
             cells[key[0], name, key[1]], census[key[0], name, key[1]] = table, right
-    of_cells = (joined(some, "model", "format", "operator") for some in (cells, census))
-    return *of_cells, *(joined(some, "model", "operator") for some in (agreements, labelled))
-
-
-def test_the_papers_numbers_are_shown_for_its_models_alone(inputs):
-    cells, census, agreements, labelled = inputs
+    cells, census = (joined(some, "model", "format", "operator") for some in (cells, census))
+    agreements, labelled = (joined(some, "model", "operator") for some in (agreements, labelled))
     numbers = read_numbers().set_index(["table", "model", "format", "operator", "family", "column"])["value"]
     rows = tables.agreement(agreements, labelled, SOURCES).set_index(["model", "mode", "operator"])
     row = rows.loc[("big", "reference", "addition")]

@@ -18,10 +18,9 @@ from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.census.compute import take_census
 from form_invariance.workflow import config_check
 
-HONEST = json.loads((PACKAGED / "embedded-shared/tokenizer.json").read_text())
-OPTIONS = json.loads((PACKAGED / "embedded-shared/tokenizer_config.json").read_text())
-VOCABULARY = HONEST["model"]["vocab"]
-SIZE = json.loads((PACKAGED / "embedded-shared/config.json").read_text())["vocab_size"]
+NAMES = ("tokenizer.json", "tokenizer_config.json", "config.json")
+HONEST, OPTIONS, MODEL = (json.loads((PACKAGED / "embedded-shared" / name).read_text()) for name in NAMES)
+VOCABULARY, SIZE = HONEST["model"]["vocab"], MODEL["vocab_size"]
 PROMPTS = ["12+7=", "a = 7\nb = 8\nprint(a + b)  # ", "How many apples does Jack have now? Answer: "]
 BOS, EOS, RESERVED = "<|begin_of_text|>", "<|end_of_text|>", "Ġtotal"
 CONFIG = "tokenizer_config.json"

@@ -16,14 +16,11 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.problems.templates import fill
-from form_invariance.scouting import choice as choice_module
 from form_invariance.scouting import proposal, questions, sizes, writing
 from form_invariance.scouting.choice import choose, is_enough, left_out, search
 from form_invariance.scouting.other_tasks import other_tasks
-from form_invariance.scouting.proposal import tables_without_examples
 from form_invariance.scouting.questions import Question, draw
 from form_invariance.scouting.wordings import with_examples
-from form_invariance.scouting.writing import operators_of
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.tables import files
 from form_invariance.workflow import config_check
@@ -90,7 +87,7 @@ def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys, monkeypatch):
 
 def test_the_first_digit_is_the_one_with_the_highest_place():
     question = Question("sum", Arithmetic("a + b", OperandRange()), {}, digits=3)
-    assert operators_of(question) == {"sum_hundreds": 0, "sum_tens": 1, "sum_units": 2}
+    assert writing.operators_of(question) == {"sum_hundreds": 0, "sum_tens": 1, "sum_units": 2}
 
 
 @pytest.mark.nightly
@@ -205,11 +202,11 @@ def test_examples_are_right_and_no_problems(operator, raw_tokenizer):
 def test_worked_examples_leave_the_table(sums):
     question = questions.of_file(sums)
     chosen = pd.DataFrame({"operator": ["sums", "sums"], "examples": [0, 2]})
-    header, *left = tables_without_examples([question], chosen, 0)["sums"].splitlines()
+    header, *left = proposal.tables_without_examples([question], chosen, 0)["sums"].splitlines()
     shown = [yaml.safe_load(fields) for fields in draw(question, 0)[0].head(2)["fields"]]
     gone = [f"{one['a']},{one['b']},{int(one['a']) + int(one['b'])}" for one in shown]
     assert [header, *sorted([*left, *gone])] == ["a,b,answer", *sorted(sums.read_text().splitlines()[1:])]
-    assert tables_without_examples([question], chosen.head(1), 0) == {}
+    assert proposal.tables_without_examples([question], chosen.head(1), 0) == {}
 
 
 def census(rows, right):
@@ -245,7 +242,7 @@ def test_the_sizes_of_a_table_are_those_that_its_right_rows_give(rows, right):
     ],
 )
 def test_refusals(sums, capsys, monkeypatch, words, sentence):
-    monkeypatch.setattr(choice_module, "trials", None)  # before anything is tried
+    monkeypatch.setattr("form_invariance.scouting.choice.trials", None)  # before anything is tried
     monkeypatch.chdir(sums.parent)
     before, output = sums.read_bytes(), [] if "--output" in words else ["--output", "mine.yaml"]
     assert main(["scout", *NEEDED, *output, "--table", "sums.csv", *words]) == 2

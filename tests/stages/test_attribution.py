@@ -10,7 +10,6 @@ from form_invariance.model import decoder
 from form_invariance.model.replay import build_cache
 from form_invariance.stages.attribution import compute
 from form_invariance.stages.attribution.candidates import read_candidates
-from form_invariance.stages.attribution.compute import attribution_table
 from form_invariance.stages.attribution.table import ATTRIBUTION
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.tables.files import write_table
@@ -49,7 +48,7 @@ def test_gradient_equals_autograd_of_the_indirect_effect(tiny, name):
 @pytest.mark.parametrize("prompts", [1, 3])
 def test_table_ranks_by_mean_plus_sample_deviation(prompts):
     effects = np.random.default_rng(0).integers(0, 3, size=(3, prompts, 100)).astype(np.float32)
-    table = attribution_table(effects, first=5, candidates=40)
+    table = compute.attribution_table(effects, first=5, candidates=40)
     assert len(table) == 300
     for layer, own in zip((5, 6, 7), effects, strict=True):
         mean, std = own.mean(0), own.std(0, ddof=1) if prompts > 1 else np.zeros(100)
@@ -73,13 +72,13 @@ def test_a_cell_is_attributed_by_its_first_draw_of_partners(tiny, run):
     table = compute.first_stage(run, train, 7)
     check_columns(table, ATTRIBUTION)
     effects = compute.attribute(model, tokens, found, answers, FIRST)
-    pd.testing.assert_frame_equal(table, attribution_table(effects.numpy(), FIRST, 7))
+    pd.testing.assert_frame_equal(table, compute.attribution_table(effects.numpy(), FIRST, 7))
 
 
 def test_a_table_of_other_late_layers_is_refused(tmp_path):
     path = tmp_path / "attribution.parquet"
     keys = {"model": "m", "format": "code", "operator": "sum"}
-    write_table(attribution_table(np.arange(6.0).reshape(2, 1, 3), 1, 2), path, ATTRIBUTION, {}, keys)
+    write_table(compute.attribution_table(np.arange(6.0).reshape(2, 1, 3), 1, 2), path, ATTRIBUTION, {}, keys)
     for own in read_candidates(path, [1, 2], "cpu").values():
         assert set(own.tolist()) == {1, 2}
     with pytest.raises(UserError, match=r"attribution\.parquet has no candidates in layer 3"):

@@ -16,7 +16,6 @@ from form_invariance.stages.heuristics import null as nulls
 from form_invariance.stages.heuristics import strict
 from form_invariance.stages.heuristics.counts import scorer
 from form_invariance.stages.heuristics.names import EXPRESSIONS, family, of_result
-from form_invariance.stages.heuristics.null import make_null
 from form_invariance.stages.heuristics.pairs import make_digit_grid, make_grid
 from form_invariance.stages.heuristics.rules import make_rules
 from form_invariance.stages.heuristics.smoothness import LAGS, autocorrelation, random_maps
@@ -32,7 +31,7 @@ OPERANDS = int(os.environ.get("NOISE_OPERANDS", "60"))
 
 @cache
 def null_of(expression, max_operand, maps=(nulls.SCALE_MAPS, nulls.MAPS)):
-    return make_null(make_grid(expression, max_operand), maps=maps)
+    return nulls.make_null(make_grid(expression, max_operand), maps=maps)
 
 
 @pytest.mark.parametrize("operator", EVERY)
@@ -148,7 +147,7 @@ def test_the_null_equals_plain_loops(expression, max_operand, count, neighbours,
     monkeypatch.setattr(nulls, "NEIGHBOURS", neighbours)
     monkeypatch.setattr(nulls, "LOCAL", local)
     grid = make_grid(expression, max_operand)
-    null = make_null(grid, seed=4, maps=count)
+    null = nulls.make_null(grid, seed=4, maps=count)
     known = strict_classes(grid)
     names = [one.name for one in null.rules.classes]
     kinds = np.array([of_result(name) for name in names] + [True])

@@ -14,18 +14,6 @@ from form_invariance.tables.columns import EVERY_LAYER
 RESAMPLES, SEED = 6, 3
 
 
-def made_up():
-    """Cells whose candidates differ, in another order in each, and whose prompts share some answers."""
-    rng, cells = np.random.default_rng(0), {}
-    for operator in "+-":
-        own = {3: rng.normal(size=14), 4: 3 + 2 * rng.normal(size=20)}
-        for name in "scw":
-            some = {layer: rng.permutation(len(values))[:-2] for layer, values in own.items()}
-            effects = {layer: own[layer][some[layer]] + rng.normal(size=(2, 9, len(some[layer]))) for layer in own}
-            cells[name, operator] = Measured(Effects(effects, some, 20), rng.integers(60, size=(3, 9)))
-    return cells
-
-
 def plain_centred(cells, layers, values_of):
     """Values of the neurons that are candidates in all cells, centred in each layer, (..., neurons)."""
     found = {key: [] for key in cells}
@@ -57,7 +45,14 @@ def plain_corrected(cells, rows, one, two):
 
 
 def test_every_value_equals_plain_loops():
-    every = made_up()
+    """Of cells whose candidates differ, in another order in each, and whose prompts share some answers."""
+    rng, every = np.random.default_rng(0), {}
+    for operator in "+-":
+        own = {3: rng.normal(size=14), 4: 3 + 2 * rng.normal(size=20)}
+        for name in "scw":
+            some = {layer: rng.permutation(len(values))[:-2] for layer, values in own.items()}
+            effects = {layer: own[layer][some[layer]] + rng.normal(size=(2, 9, len(some[layer]))) for layer in own}
+            every[name, operator] = Measured(Effects(effects, some, 20), rng.integers(60, size=(3, 9)))
     table = format_correlation_table(every, RESAMPLES, SEED).set_index(["operator", "layer", "formats"])
     for operator, layers in product("+-", [(3,), (4,), (3, 4)]):
         cells = {key: cell for key, cell in every.items() if key[1] == operator}

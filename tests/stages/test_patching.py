@@ -10,7 +10,6 @@ from form_invariance.experiment import indirect_effect as effects
 from form_invariance.model.near_readout import Readouts
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.patching import compute as patching
-from form_invariance.stages.patching.compute import patch_layers, patch_neurons
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +27,7 @@ def test_effects_equal_full_hooked_forward(tiny, tiny_folder, packaged, which, n
     largest = 0.0
     for layer in range(first, layers):
         expected = oracles.patched_effects(bridge, tokens, corrupt, answers, layer, neurons.tolist())
-        got = patch_neurons(model, cache, layer, neurons, given[layer - first][:, neurons], answers)
+        got = patching.patch_neurons(model, cache, layer, neurons, given[layer - first][:, neurons], answers)
         difference = np.abs(got.numpy() - expected)
         # The effect is unbounded: beyond 1 the comparison is relative, as fp32 is.
         assert (difference < 1e-5 * np.maximum(1, np.abs(expected))).all(), (layer, difference.max())
@@ -41,7 +40,7 @@ def test_a_number_that_is_none_is_an_error(tiny):
     tokens, _, answers = prepared(tokenizer, "symbolic")
     corrupt = torch.full((4, 3), float("nan"))
     with pytest.raises(RuntimeError, match="not a finite number"):
-        patch_neurons(model, build_cache(model, tokens, 2), 2, torch.arange(3), corrupt, answers)
+        patching.patch_neurons(model, build_cache(model, tokens, 2), 2, torch.arange(3), corrupt, answers)
 
 
 def test_a_replay_that_differs_from_the_ordinary_pass_is_an_error(tiny, monkeypatch):
@@ -51,4 +50,4 @@ def test_a_replay_that_differs_from_the_ordinary_pass_is_an_error(tiny, monkeypa
     for module in (patching, effects):
         monkeypatch.setattr(module, "log_probabilities", lambda *_: torch.full((1, 5, 2), float(next(calls))))
     with pytest.raises(RuntimeError, match=r"^layer 3: replay differs from the ordinary pass by 1\.0e\+00"):
-        patch_layers(model, tokens, 2, {3: torch.arange(4)}, corrupt, answers, lambda _: None, Readouts())
+        patching.patch_layers(model, tokens, 2, {3: torch.arange(4)}, corrupt, answers, lambda _: None, Readouts())

@@ -103,9 +103,8 @@ def test_copying_donors_have_the_answers_of_those_that_compute():
     plans = plan(censuses, [], 1000, 0, "addition")
     # The first of the targets has no donor with another answer.
     conditions = plans["D", "T"][1].conditions
-    (place,) = (place for place, c in enumerate(conditions) if c.name == "interchange")
-    cut = {name: getattr(conditions[place], name)[1:] for name in ("targets", "donors", "donor_tokens")}
-    conditions[place] = replace(conditions[place], **cut)
+    cut = {name: getattr(conditions[-1], name)[1:] for name in ("targets", "donors", "donor_tokens")}
+    conditions[-1] = replace(conditions[-1], **cut)
     # Answers 12 to 26; those from 20 on have no copy, each other has two.
     copies = pd.DataFrame({"a": np.arange(12, 20).repeat(2)})
     copies["prompt"] = [f"C {a} {place}" for place, a in enumerate(copies["a"])]

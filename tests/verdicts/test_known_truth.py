@@ -150,18 +150,11 @@ def interchanged(tmp_path_factory):
     """By direction: pairs, answers (sets, pairs) if the `MOVED` largest planted neurons move, donors' answers."""
     run, found, censuses = model_and_census(tmp_path_factory.mktemp("constructed") / "model", 1.0)
     nobody = next(iter(censuses.values())).iloc[:0].assign(split="train")
-    plans = {
-        direction: [
-            replace(group, conditions=[condition])
-            for group in groups
-            for condition in group.conditions
-            if condition.name == "interchange"
-        ]
-        for direction, groups in plan(censuses, [nobody], 10**6, SEED, "sum").items()
-    }
+    plans = plan(censuses, [nobody], 10**6, SEED, "sum")
+    # The last condition of those that are right in both formats.
+    plans = {key: [replace(right, conditions=right.conditions[-1:])] for key, (_, right, _) in plans.items()}
     donors, moved = run_donors(run, plans), {}
-    for direction, groups in plans.items():
-        (group,) = (group for group in groups if group.conditions)
+    for direction, (group,) in plans.items():
         (condition,) = group.conditions
         sets = [circuit_set(planted(found, direction[1], count), count) for count in MOVED]
         after = run_group(run, group, donors, {}, {"circuit": sets}, True)["interchange"].after

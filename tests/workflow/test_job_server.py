@@ -31,10 +31,8 @@ def python(*words, folder=None, **more):
         env={**os.environ, **ALONE, **more},
         # A shell lets processes in the background ignore SIGINT, and their children inherit this.
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
         text=True,
+        **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE),
     )
 
 

@@ -28,12 +28,13 @@ def run(checkout, folder, *words):
     return done(checkout, "-s", str(checkout / "Snakefile"), *words, folder=folder)
 
 
-def project(folder, name):
-    """A configuration of a table, a text and a model whose paths contain a name."""
-    (folder / name).mkdir()
-    shutil.copy(ROOT / "config/tables/plural.csv", folder / name / "table.csv")
-    shutil.copytree(ROOT / "src/form_invariance/embedded/models/embedded-shared", folder / name / "model")
-    (folder / name / "text.txt").write_text("plain text")
+def test_files_of_the_user_may_have_any_path_and_a_change_is_seen_though_it_is_older(checkout, tmp_path):
+    """A table, a text and a model whose paths contain an odd name."""
+    name = PLAIN + " ".join(BRACES[::-1])
+    (tmp_path / name).mkdir()
+    shutil.copy(ROOT / "config/tables/plural.csv", tmp_path / name / "table.csv")
+    shutil.copytree(ROOT / "src/form_invariance/embedded/models/embedded-shared", tmp_path / name / "model")
+    (tmp_path / name / "text.txt").write_text("plain text")
     template = "One apple, two apples. One {word}, two"
     config = {
         "operators": {"plural": {"table": f"{name}/table.csv"}},
@@ -43,13 +44,8 @@ def project(folder, name):
         "specificity_text": f"{name}/text.txt",
         "variant_operators": [],
     }
-    (folder / "my.yaml").write_text(yaml.safe_dump(config))
-    return "--configfile", "my.yaml"
-
-
-def test_files_of_the_user_may_have_any_path_and_a_change_is_seen_though_it_is_older(checkout, tmp_path):
-    name = PLAIN + " ".join(BRACES[::-1])
-    words = (*project(tmp_path, name), "--until", "specificity")
+    (tmp_path / "my.yaml").write_text(yaml.safe_dump(config))
+    words = ("--configfile", "my.yaml", "--until", "specificity")
     out = run(checkout, tmp_path, "-p", *words)
     for option in (f"--model={name}/model", f"--table={name}/table.csv", f"--text={name}/text.txt"):
         assert quote(option) in out
