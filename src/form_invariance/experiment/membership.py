@@ -72,16 +72,9 @@ class Effects:
         return effects.mean(0, dtype=np.float64) if draw is None else effects[draw].astype(np.float64)
 
     def means(self, layer: int) -> np.ndarray:
-        """Mean effect of every neuron of a layer over draws and prompts, (width,); 0 where it was no candidate."""
-        means = np.zeros(self.width)
+        """Mean effect of every neuron of a layer over draws and prompts, (width,); NaN where it was no candidate."""
+        means = np.full(self.width, np.nan)
         means[self.candidates[layer]] = self.by_prompt(layer).mean(0)
-        return means
-
-    def known_means(self) -> np.ndarray:
-        """Mean effect of every neuron of every layer, (L, width); not a number where it was no candidate."""
-        means = np.full((len(self.candidates), self.width), np.nan)
-        for row, (layer, neurons) in zip(means, self.candidates.items(), strict=True):
-            row[neurons] = self.by_prompt(layer).mean(0)
         return means
 
     def halves(self) -> tuple["Effects", "Effects"]:

@@ -165,12 +165,14 @@ def _sets(
         effects: by operator and format.
         others: tasks that are no operators.
     """
+    import numpy as np
+
     from form_invariance.beyond.specificity.neuron_sets import best_sets, circuit_sets
     from form_invariance.stages.circuit.compute import read_circuits, read_halves
 
     sets, sizes, late = [], sorted(set(k)), (run.late, run.width)
     for operator, path in circuits.items():
-        effect = effects[operator][name].known_means()
+        effect = np.stack([effects[operator][name].means(layer) for layer in run.late])
         values = {"variance": means[operator].late_variance(run.first), "effect": effect}
         shared, by_half = read_circuits(path, sizes, *late), read_halves(halves[operator], sizes, *late)
         sets += circuit_sets(operator, shared, by_half, values, draws)
