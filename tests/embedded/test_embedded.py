@@ -19,13 +19,14 @@ pytestmark = pytest.mark.slow
 
 def test_foreign_neurons_are_silent(packaged, templates):
     (model, _, folder), recipe = packaged["embedded-separate"], RECIPES["embedded-separate"]
-    problems = Problems(templates, recipe)
-    owner, ids = torch.from_numpy(neuron_format(recipe, 3)), problems.number_ids[:, None]
+    problems, theirs = Problems(templates, recipe), HuggingFace(folder)
+    owner, ids = torch.from_numpy(neuron_format(recipe, 3)), problems.number_ids
     for number, name in enumerate(problems.formats):
-        tokens = torch.from_numpy(problems.tokens[name, "addition", 0].fill(*ids[[5, 17]]))
-        seen = HuggingFace(folder).neurons(tokens)[model.config.n_layers // 2 :, :, -1]
-        assert seen[..., owner != number].abs().max() < 1e-6
-        assert seen[..., owner == number].abs().max() > 1e-4
+        for index in range(3):
+            tokens = problems.tokens[name, "addition", index].fill(ids[[5, 999, 40]], ids[[17, 0, 41]])
+            seen = theirs.neurons(torch.from_numpy(tokens))[model.config.n_layers // 2 :, :, -1]
+            assert seen[..., owner != number].abs().max() < 1e-6
+            assert seen[..., owner == number].abs().max() > 1e-4
 
 
 @pytest.mark.parametrize("name", sorted(set(RECIPES) - {DIGITS}))

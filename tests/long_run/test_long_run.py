@@ -35,16 +35,25 @@ def start(folder, *words, server=False):
 
 
 def kill(process, way, rng):
-    """Kill Snakemake alone, all processes, or one job or the job server (`one`)."""
+    """Kill Snakemake alone, all processes, or one job or the job server (`one`); or send SIGTERM (`term`)."""
     everyone = psutil.Process(process.pid).children(recursive=True)
     snakemake = next((one for one in everyone if "snakemake" in one.cmdline()), process)
     childless = [one for one in everyone if one != snakemake and not one.children()]
     if way == "one" and childless:
         rng.choice(childless).kill()
         return
-    for victim in [*everyone, process] if way == "all" else [snakemake]:
+    for victim in {"all": [*everyone, process], "alone": [snakemake]}.get(way, []):
         victim.kill()
-    process.wait(timeout=300)
+    process.terminate()
+    try:
+        process.wait(timeout=300)
+    except subprocess.TimeoutExpired:
+        # Snakemake may wait for its own lock (docs/troubleshooting.md); any other job would have ended by now.
+        assert way == "term", f"Snakemake still runs, though it was killed ({way})"
+        print("Snakemake did not end after SIGTERM, and was killed", flush=True)
+        for victim in [*everyone, process]:
+            victim.kill()
+        process.wait()
     # Its jobs may still write, and Snakemake would refuse to start; so wait for them.
     psutil.wait_procs(everyone, timeout=600)
 
@@ -58,7 +67,7 @@ def finish(folder, rng, kills, until, server=False):
             try:
                 process.wait(timeout=rng.uniform(3, until))
             except subprocess.TimeoutExpired:
-                kill(process, ("alone", "all", "one")[number % 3], rng)
+                kill(process, ("alone", "all", "one", "term")[number % 4], rng)
                 killed += 1
         status = process.wait(timeout=7200)
         if number < kills and status:

@@ -128,9 +128,9 @@ def test_a_change_of_the_configuration(finished, jobs, change):
 def test_whatever_is_made_is_read_and_the_report_waits_for_it(jobs):
     read = set().union(*(inputs for inputs, _ in jobs.values()))
     unread = {path.rpartition("/")[2] for _, made in jobs.values() for path in made - read}
-    # These come with files that are read.
-    beside = {"ranking.parquet", "classified_circuit_halves.parquet", "tokenizer.json"}
-    assert unread == beside | {"report.html"}
+    # The job of each of these also makes a file that is read.
+    by_products = {"ranking.parquet", "classified_circuit_halves.parquet", "tokenizer.json"}
+    assert unread == by_products | {"report.html"}
     for job in jobs:
         assert ("report", frozenset()) in following(jobs, {job}), job
 

@@ -175,8 +175,10 @@ def test_mean_cache_leaves_out_the_pairs_of_every_format(finished):
 def test_a_mistake_found_by_a_job_is_on_the_terminal(checkout):
     target = "results/embedded-shared/word/division/dataset.parquet"
     (checkout / "fail").write_text("dataset")
-    status, out = snakemake(checkout, target)
-    (checkout / "fail").unlink()
+    try:
+        status, out = snakemake(checkout, target)
+    finally:
+        (checkout / "fail").unlink()
     assert status != 0
     assert "\nerror: census.parquet has no correct rows; choose another model\n" in out
     assert not (checkout / target).exists()
