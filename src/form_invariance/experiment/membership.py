@@ -72,7 +72,7 @@ class Effects:
         return effects.mean(0, dtype=np.float64) if draw is None else effects[draw].astype(np.float64)
 
     def means(self, layer: int) -> np.ndarray:
-        """Mean effect of every neuron of a layer over draws and prompts, (width,); NaN where it is no candidate."""
+        """Mean effect of every neuron of a layer over draws and prompts, (width,); NaN if it was no candidate."""
         means = np.full(self.width, np.nan)
         means[self.candidates[layer]] = self.by_prompt(layer).mean(0)
         return means
