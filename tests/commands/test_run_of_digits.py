@@ -1,5 +1,6 @@
 """A run of operators that ask digits, from the census to the verdicts."""
 
+import kept
 import pandas as pd
 import yaml
 from configurations import ROOT, SHIPPED
@@ -35,3 +36,4 @@ def test_a_run_of_digits_ends_in_verdicts(tmp_path):
     assert set(corrupt["partner_operator"]) == {"sum_units"}
     for operator, asked in CONFIG["operators"].items():
         assert provenance_of(folder / f"word/{operator}/census.parquet")["digit"] == asked["digit"]
+    kept.check("digits", kept.of_files(tmp_path / "results"))

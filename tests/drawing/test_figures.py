@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import kept
 import numpy as np
 import pandas as pd
 import pytest
@@ -61,7 +62,8 @@ def given(planted, tmp_path_factory):
 
 
 def test_a_reader_finds_what_is_drawn(given):
-    """At the default size: a title, names of axes or a colour bar, and it fits on a page of ACL."""
+    """At the default size: a title, names of axes or a colour bar, and it fits on a page of ACL; as before."""
+    rows = {}
     for (stage, name), tables in given[0].items():
         if name == "knockout":
             continue  # drawn by the function of keep_only
@@ -77,6 +79,8 @@ def test_a_reader_finds_what_is_drawn(given):
             named = [getattr(axes, f"{side}axis").get_label_text() for axes in panels]
             words = [tick.get_text() for axes in panels for tick in getattr(axes, f"get_{side}ticklabels")()]
             assert (whole and whole.get_text()) or any(named) or not any(w.isdigit() for w in words), (name, side)
+        rows |= kept.of_markup(name, style.svg(figure))
+    kept.check("figures", rows)
 
 
 @pytest.mark.parametrize("name", ["keep_only", "transfer"])

@@ -60,7 +60,7 @@ def listed_jobs(out: str) -> list[tuple[str, dict[str, str], dict[str, str]]]:
     """The rule, the directives and the wildcards of each job that a dry run lists."""
     parts, found = re.split(r"^(?:local)?rule (\w+):$", out, flags=re.MULTILINE)[1:], []
     for rule, text in zip(parts[::2], parts[1::2], strict=True):
-        fields = dict(re.findall(r"^    (input|output|wildcards): (.*)$", text, re.MULTILINE))
+        fields = dict(re.findall(r"^ *([\w ]+): (.*)$", text, re.MULTILINE))
         named = dict(item.split("=") for item in fields.get("wildcards", "").split(", ") if item)
         found.append((rule, fields, named))
     return found

@@ -7,6 +7,7 @@ import shutil
 from itertools import product
 from types import SimpleNamespace
 
+import kept
 import pytest
 import yaml
 from stub_checkout import ROOT, done, listed_jobs, make_checkout, noted_calls, pending, snakemake
@@ -43,8 +44,10 @@ def test_the_code_and_the_environment_of_a_rule_are_those_of_its_command():
 
 def test_default_dry_run_lists_every_cell(checkout):
     variants = {f"{name}~{number}" for name, number in product(GRID["format"], (1, 2))}
-    found = {}
-    for rule, _, wildcards in listed_jobs(done(checkout, "-n")):
+    found, every = {}, {}
+    for rule, fields, wildcards in listed_jobs(done(checkout, "-n", "-p")):
+        words = " ".join(fields.get(one, "") for one in ("input", "output", "log", "resources", "Shell command"))
+        every[f"{rule} {wildcards}"] = kept.measured([word for word in words.split() if "tmpdir" not in word])
         found.setdefault(rule, []).append(wildcards)
     figures = {job["figure"] for job in found.pop("figure")}
     assert {"overlap", "keep_only", "knockout", "exchange", "transfer"} <= figures
@@ -57,6 +60,7 @@ def test_default_dry_run_lists_every_cell(checkout):
     assert {"census", "patching", "transfer", "summary_figure", "answers", "report"} <= set(found)
     assert not any(rule.startswith("train") for rule in found)
     assert not (checkout / "results").exists()
+    kept.check("jobs", every, share=0)
 
 
 def test_the_papers_models_are_planned_without_weights(checkout):

@@ -78,7 +78,7 @@ def _damages() -> dict[str, Column]:
 
 
 RATIO = {
-    "ratio": number("first / second; NaN where the lower 95 % limit of second is not above zero"),
+    "ratio": number("first / second; NaN where the lower 95 % limit of second is not above 1e-6 (rounding)"),
     "ratio_low": number("95 % lower limit of the ratio"),
     "ratio_high": number("95 % upper limit of the ratio"),
     "ratio_error": number("Monte Carlo standard error of these limits, the larger of the two"),
