@@ -52,6 +52,13 @@ def test_a_stage_imports_earlier_stages_alone():
                 assert order.index(other) <= order.index(stage_of(module)), (module, name)
 
 
+def test_one_module_writes_files():
+    """Whole or not at all. Others write what nobody misses: drafts, what was checked, a measured time."""
+    writes = re.compile(r"""\.(?:write_text|write_bytes|to_parquet)\(|\bopen\([^)\n]*["'][wax]b?\+?["']""")
+    found = {path.stem for path in PACKAGE.rglob("*.py") if writes.search(path.read_text())}
+    assert found == {"files", "scout_command", "config_check", "job_usage"}
+
+
 def test_what_the_paper_does_not_have_can_be_deleted():
     for module in modules():
         for name in imported(module):

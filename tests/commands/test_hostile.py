@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 from configurations import SCHEMA, SMALL, places, with_value
 from hostile_values import FUZZ, TEXTS, VALUES, refusal
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from form_invariance.errors import in_one_sentence
 from form_invariance.model import loading as models
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.operands import evaluate
@@ -82,3 +84,8 @@ class Evil:
 
     def __reduce__(self):
         return Path.touch, (self.path,)
+
+
+def test_an_interrupt_is_no_mistake_of_the_user():
+    with pytest.raises(KeyboardInterrupt), in_one_sentence("a file cannot be read"):
+        raise KeyboardInterrupt

@@ -1,5 +1,6 @@
 """Every figure, from the tables of the planted models, has what a reader must find, in the sizes of a paper."""
 
+import os
 from pathlib import Path
 
 import kept
@@ -11,13 +12,12 @@ from matplotlib.figure import Figure
 from planted_models import PLANTED
 from planted_run import MODEL, OPERATOR, separate
 
-from form_invariance.beyond.specificity import figure as specificity
-from form_invariance.beyond.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS
 from form_invariance.cli import main
 from form_invariance.drawing import figures, lines, style
 from form_invariance.drawing.figures import figure_of
 from form_invariance.errors import UserError
 from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.stages.agreement import figure as agreement
 from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.interventions.table import INTERVENTIONS
 from form_invariance.stages.probe import figure as probe
@@ -79,7 +79,7 @@ def test_a_reader_finds_what_is_drawn(given):
             named = [getattr(axes, f"{side}axis").get_label_text() for axes in panels]
             words = [tick.get_text() for axes in panels for tick in getattr(axes, f"get_{side}ticklabels")()]
             assert (whole and whole.get_text()) or any(named) or not any(w.isdigit() for w in words), (name, side)
-        rows |= kept.of_markup(name, style.svg(figure))
+        rows |= {f"{name} {kind}": one for kind, one in kept.of_markup(style.svg(figure)).items()}
     kept.check("figures", rows)
 
 
@@ -189,40 +189,13 @@ def test_a_line_has_the_colour_of_its_name():
     assert {one.get_label(): one.get_color() for one in axes.lines} == colours
 
 
-def test_the_strongest_control_is_drawn_by_its_mean_over_draws():
-    rows = [("random", 0, 0.1), ("random", 1, 0.7), ("not_shared", -1, 0.5), ("matched", -1, 0.9)]
-    table = pd.DataFrame(rows, columns=["condition", "seed", "recovered"])
-    table = table.assign(k=10, low=0.0, high=1.0, pairs=5, n_neurons=1, donor_answer=0.0, operator="+")
-    table = pd.concat([table, table.iloc[:1].assign(condition="all_late", k=-1, recovered=0.95)])
-    lines = transfer._lines(table.assign(direction="a_to_b")).set_index("line")
-    assert lines.loc["control", "value"] == 0.5
-    assert (lines.loc["all_late", "k"], lines.loc["all_late", "value"]) == (10, 0.95)
-
-
-def test_what_a_knockout_costs_is_drawn_where_its_numbers_are():
-    """In the figure of the README, and in that of all tasks."""
-    rows = [("own_best", 0.5, 0.4, 0.7, 24), ("matched", 0.2, 0.15, 0.3, 24), ("copying", 0.01, 0.0, 0.1, 60)]
-    alike = {"k": 10, "cells": 2, "second": 0.1, "intervention": "knockout", "metric": "probability"}
-    every = {"format": "all", "operator": "all", "contrast": specificity.LOSS}
-    lost = filled(SPECIFICITY_CONTRASTS, rows, "task first low high prompts", **alike, **every)
-    others = {"k": 20, "format": "s", "intervention": "keep_only", "metric": "loss", "cells": 0, "contrast": "x"}
-    lost = pd.concat([lost, *(lost.assign(first=0.9, **{name: value}) for name, value in others.items())])
-    cell = {"format": "s", "operator": "+", "task": "+", "neurons": "best_in_s", "probability": 0.25}
-    cell = filled(SPECIFICITY, [cell], k=10, intervention="knockout", probability_damage=0.5)
-    axes = specificity.losses({"specificity": cell, "specificity_contrasts": lost}, "m", 10).axes[0]
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    bars = {name: bar.get_width() for name, bar in zip(names, axes.patches, strict=True) if "n =" in name}
-    assert bars == {f"{specificity.LOSSES[task]} (n = {n // 2})": value for task, value, _, _, n in rows}
-    drawn = ([segment for segment in lines.get_segments() if len(segment)] for lines in axes.collections)
-    intervals, dashed = (np.array(segments).tolist() for segments in drawn)
-    assert intervals == [[[x, y] for x in row[2:4]] for y, row in zip((0, 3, 4), rows, strict=True)]
-    assert dashed == [[[0.75, -0.6], [0.75, 3.6]]]
-    tasks = lost.replace({"contrast": {specificity.LOSS: "circuit_minus_control"}})
-    axes = specificity.tasks({"specificity_contrasts": tasks}, "m", 10).axes[0]
-    points = {line.get_marker(): [*line.get_xdata()] for line in axes.lines}
-    assert (points["o"], points["|"]) == ([0.5, 0.2, 0.01], [0.1] * 3)
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    assert names == [f"{task.replace('_', ' ')} (n = {n // 2})" for task, *_, n in rows]
+def test_neurons_of_two_layers_with_one_number_are_two():
+    rows = [("code", activations, layer, 5) for activations in ("observed", "shuffled") for layer in (2, 3)]
+    table = pd.DataFrame(rows, columns=["format", "activations", "layer", "neuron"])
+    table = table.assign(mode="strict", operator="+", family="range", label=[True, True, True, False])
+    whole = pd.DataFrame({"mode": ["strict"], "operator": "+", "activations": "observed", "neurons": 4})
+    (row,) = agreement.shares(pd.concat([table, table]), whole, ["code"]).to_dict("records")
+    assert (row["observed"], row["shuffled"]) == (0.5, 0.25)
 
 
 def test_formats_are_drawn_in_the_order_of_their_tables(planted, tmp_path, monkeypatch):
@@ -230,9 +203,11 @@ def test_formats_are_drawn_in_the_order_of_their_tables(planted, tmp_path, monke
     drawn = (lambda given, *more: seen.append(given) or draw(given, *more)), inputs
     monkeypatch.setattr(figures, "figure_of", lambda *_: drawn)
     tables = [str(planted.cell(name, "interventions.parquet")) for name in names]
+    monkeypatch.setenv("MPLBACKEND", "module://of_a_notebook")
     more = ["--title", "m", "--k", str(PLANTED), "--output", str(tmp_path / "a.svg")]
     assert main(["figure", "interventions", "knockout", "--tables", *tables, *more]) == 0
     assert [*seen[0]["interventions"]["format"].unique()] == names
+    assert os.environ["MPLBACKEND"] == "agg"
 
 
 def test_a_position_is_labelled_by_its_token():

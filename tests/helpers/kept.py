@@ -4,6 +4,7 @@ import os
 import re
 import zlib
 from collections import defaultdict
+from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,12 +16,15 @@ from form_invariance import __version__
 
 FOLDER = Path(__file__).parents[1] / "data/kept"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-ROUNDING = 1e-5
-BY_ROUNDING = ("attribution_rank", "spearman", "shuffled", "control", "sha256", "checksum")
+SHARE, ROUNDING = 0.01, 1e-5
+BY_ROUNDING = re.compile("attribution_rank|spearman|shuffled|control|sha256|checksum")
 """Columns that another processor changes: orders of equals, shares of noise, digests of weights."""
-COLUMNS = ("values", "unknown", "mean", "slope", "size")
+CONTROL = re.compile(r"random\w*|strongest|of|each|cell|matched|by|variance|effect")
+"""Words that name a control: which of several without an effect is the strongest is rounding, too."""
+COLUMNS = ["values", "unknown", "mean", "slope", "size"]
 SHAPES = ("d", "x", "y", "transform", "width", "height", "points")
-WORDS = ("td", "th", "text", "option")
+WORDS = " (words)"
+VALUES = ("td", "th", "text", "option")
 """Elements whose words are values; what other elements say may be said in other words."""
 
 
@@ -33,16 +37,19 @@ def numbers(values) -> np.ndarray:
 
 
 def measured(values) -> tuple[float, ...]:
-    """How many values, how many of them unknown; of the others the mean, the slope in their order, the size."""
+    """How many values, how many of them unknown; of the others the mean, the slope in their order, the size.
+
+    Large ones count by their logarithm, so that none outweighs the others.
+    """
     every = numbers(values)
-    known = every[np.isfinite(every)]
+    known = np.arcsinh(every[np.isfinite(every)])
     order = np.linspace(-1, 1, len(known))
     means = (np.mean(one) if len(known) else 0.0 for one in (known, known * order, np.abs(known)))
     return len(every), len(every) - len(known), *means
 
 
 class _Elements(HTMLParser):
-    """The numbers of a page or a picture, and its values in words, by kind of element."""
+    """The numbers of a page or a picture by kind of element, and the words of elements that hold values."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -59,41 +66,44 @@ class _Elements(HTMLParser):
     def handle_data(self, data):
         text = data.replace("−", "-")
         self.found[self.kind] += map(float, NUMBER.findall(text))
-        if self.tag in WORDS:
-            self.found[self.kind] += numbers(NUMBER.sub("", text).split()).tolist()
+        if self.tag in VALUES:
+            words = NUMBER.sub("", text).split()
+            self.found[f"{self.kind}{WORDS}"] += [word for word in words if not CONTROL.match(word)]
 
 
-def of_markup(name: str, text: str) -> dict[str, tuple[float, ...]]:
-    found = _Elements(text.replace(__version__, "")).found
-    return {f"{name} {kind}": measured(values) for kind, values in found.items() if values}
+def columns_of(path: Path):
+    """The values of a file by column, by tensor or by kind of element; nothing where it is of another kind."""
+    if path.suffix == ".parquet":
+        return {name + WORDS * (one.dtype.kind not in "biuf"): one for name, one in pd.read_parquet(path).items()}
+    if path.suffix == ".safetensors":
+        return load_file(path)
+    if path.suffix in (".html", ".md", ".tex"):
+        return of_markup(path.read_text())
+    return {}
 
 
-def of_files(folder: Path) -> dict[str, tuple[float, ...]]:
-    """Every table, tensor and page below a folder."""
-    rows = {}
-    for path in sorted(folder.rglob("*.*")):
-        name = path.relative_to(folder)
-        if path.suffix in (".parquet", ".safetensors"):
-            columns = pd.read_parquet(path) if path.suffix == ".parquet" else load_file(path)
-            rows |= {
-                f"{name} {column}": measured(values)
-                for column, values in columns.items()
-                if column not in BY_ROUNDING
-            }
-        elif path.suffix in (".html", ".md", ".tex", ".json"):
-            rows |= of_markup(str(name), path.read_text())
-    return rows
+def of_markup(text: str) -> dict[str, list]:
+    return _Elements(text.replace(__version__, "")).found
 
 
-def check(name: str, rows: dict[str, tuple[float, ...]], share: float = 0.01) -> None:
-    """Every row is the kept one, up to a share that rounding on another processor may change; KEEP=1 keeps it."""
-    path, found = FOLDER / f"{name}.csv", pd.DataFrame.from_dict(rows, orient="index", columns=[*COLUMNS])
+def of_files(folder: Path) -> dict[str, Iterable]:
+    """The values of every table, tensor and page below a folder."""
+    files = ((path, path.relative_to(folder)) for path in sorted(folder.rglob("*.*")))
+    return {f"{name} {column}": values for path, name in files for column, values in columns_of(path).items()}
+
+
+def check(name: str, rows: dict[str, Iterable]) -> None:
+    """Words are as kept, and numbers up to what rounding on another processor may change; KEEP=1 keeps them."""
+    rows = {name: values for name, values in rows.items() if len(values) and not BY_ROUNDING.search(name)}
+    path = FOLDER / f"{name}.csv"
+    found = pd.DataFrame(map(measured, rows.values()), index=rows, columns=COLUMNS)
     if os.environ.get("KEEP"):
         found.to_csv(path, float_format="%.6g")
     kept = pd.read_csv(path, index_col=0)
     every = found.index.union(kept.index)
     now, before = found.reindex(every), kept.reindex(every)
-    sizes = before[["values", "values", "size", "size", "size"]].to_numpy()
-    same = ((now - before).abs() <= share * sizes + ROUNDING).all(axis=1)
+    shares = np.where(every.str.endswith(WORDS), 0, SHARE)[:, None]
+    limits = shares * before[["values", "values", "size", "size", "size"]] + ROUNDING
+    same = ((now - before).abs() <= limits.to_numpy()).all(axis=1)
     changed = pd.concat({"now": now[~same], "before": before[~same]}, axis=1)
     assert changed.empty, f"{changed.to_string()}\nIf this is meant: KEEP=1 pytest, and say why in the commit."

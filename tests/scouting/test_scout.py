@@ -8,6 +8,9 @@ import pandas as pd
 import pytest
 import yaml
 from stub_checkout import ROOT
+from tokenizers import Regex, Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Split
 
 from form_invariance import load_model
 from form_invariance.cli import main
@@ -16,7 +19,7 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.problems.templates import fill
-from form_invariance.scouting import proposal, questions, sizes, writing
+from form_invariance.scouting import proposal, questions, sizes, trial, writing
 from form_invariance.scouting.choice import choose, is_enough, left_out, search
 from form_invariance.scouting.other_tasks import other_tasks
 from form_invariance.scouting.questions import Question, draw
@@ -88,6 +91,15 @@ def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys, monkeypatch):
 def test_the_first_digit_is_the_one_with_the_highest_place():
     question = Question("sum", Arithmetic("a + b", OperandRange()), {}, digits=3)
     assert writing.operators_of(question) == {"sum_hundreds": 0, "sum_tens": 1, "sum_units": 2}
+
+
+def test_a_trial_is_as_good_as_its_worst_digit(packaged, monkeypatch):
+    right = np.array([[True, False], [True, True]])
+    monkeypatch.setattr(trial, "ask_every_digit", lambda *_: {"correct": right})
+    task = Arithmetic("a + b", OperandRange(10, 99, 10, 99), 1)
+    question = Question("sum", task, {"symbolic": ("{a}+{b}=",)}, digits=2)
+    (row,) = trial.trials(None, packaged["embedded-digits"][1], [question], 0, [0]).to_dict("records")
+    assert (row["misfit"], row["right"], row["by_digit"]) == ("", 0.5, [1.0, 0.5])
 
 
 @pytest.mark.nightly
@@ -181,6 +193,18 @@ def test_no_value_of_an_example_is_filled(tmp_path, raw_tokenizer):
     assert {prompt.rpartition("\n")[0] for prompt in prompts} == {made.rpartition("\n")[0]}
     with pytest.raises(UserError, match=r"^here: a worked example has {k[0-9]+}, which"):
         with_examples(tokenizer, "{{key}}=", examples.head(2), "here")
+
+
+def test_an_example_has_the_space_that_the_tokens_of_its_answer_have():
+    vocabulary = {
+        word: number for number, word in enumerate(["of", " f", " is", " Paris", "Paris", "=", "f", "?"])
+    }
+    for pattern, text, gap in ((r" ?\w+", "of {a} is", " "), (r"\w+|=", "of {a}=", "")):
+        tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="?"))
+        tokenizer.pre_tokenizer = Split(Regex(pattern), "isolated")
+        shown = pd.DataFrame({"fields": ['{"a": "f"}'], "text": ["Paris"]})
+        prompt = text.format(a="f")
+        assert with_examples(PromptTokenizer(tokenizer, None), text, shown, "") == f"{prompt}{gap}Paris\n{text}"
 
 
 @pytest.mark.parametrize("operator", list(questions.EXPRESSIONS))

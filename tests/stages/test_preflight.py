@@ -14,9 +14,10 @@ def cell(wrong, high=20):
 
 
 def test_a_cell_is_enough_where_its_dataset_can_be_made():
-    censuses = {("symbolic", "sum"): cell(0.1), ("word", "sum"): cell(0.9), ("word", "few"): cell(1.0)}
+    cells = {("symbolic", "sum"): 0.1, ("word", "sum"): 0.9, ("word", "few"): 1.0, ("code", "sum"): 0.1}
+    censuses = {name: cell(wrong) for name, wrong in cells.items()}
     table = preflight_table(censuses, Choice(20, 30, draws=1, seed=0)).set_index(["format", "operator"])
-    assert table["enough"].tolist() == [True, False, False]
+    assert table["enough"].tolist() == [True, False, False, True]
     for key, (census, _) in censuses.items():
         assert table.loc[key, ["right", "asked"]].tolist() == [census["correct"].sum(), len(census)]
     # The word problems' fit is the largest that a dataset can be made of.
@@ -29,7 +30,8 @@ def test_a_cell_is_enough_where_its_dataset_can_be_made():
     assert table.loc[("word", "few"), ["train_fits", "eval_fits"]].tolist() == [0, 0]
     assert table.loc[("symbolic", "sum"), ["train_fits", "eval_fits"]].tolist() == [20, 30]
     correctable = censuses["symbolic", "sum"][0]["correct"] & ~census["correct"]
-    assert table["correctable"][1:].tolist() == [correctable.sum(), 0], "no other format has the last operator"
+    # Right in two other formats, a problem counts once; no other format has the operator `few`.
+    assert table["correctable"][1:3].tolist() == [correctable.sum(), 0]
 
 
 @pytest.mark.parametrize(("rows", "left"), [(12, False), (40, True)])

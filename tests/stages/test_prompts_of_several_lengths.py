@@ -29,19 +29,14 @@ CLOSE = {"atol": 1e-6, "rtol": 1e-5}
 
 
 @pytest.fixture(scope="module")
-def task(tmp_path_factory):
-    """Words of 1 to 36 letters, most of which the tokenizer knows only letter by letter."""
+def census(run, tmp_path_factory):
+    """Of words of 1 to 36 letters, most of which the tokenizer knows only letter by letter."""
     rng = np.random.default_rng(0)
     words = ["".join(rng.choice(list("bdfgkpt"), 1 + 5 * (row % 8))) + str(row) for row in range(40)]
     answers = [f"{chr(97 + row % 26)}{chr(97 + row // 26)}" for row in range(40)]
     path = tmp_path_factory.mktemp("task") / "task.csv"
     pd.DataFrame({"word": words, "answer": answers}).to_csv(path, index=False)
-    return TableTask(path, "answer")
-
-
-@pytest.fixture(scope="module")
-def census(run, task):
-    return take_census(run.model, run.tokenizer, TEMPLATE, "task", task, None, 0)
+    return take_census(run.model, run.tokenizer, TEMPLATE, "task", TableTask(path, "answer"), None, 0)
 
 
 @pytest.fixture(scope="module")
