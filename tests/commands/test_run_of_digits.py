@@ -22,7 +22,7 @@ CONFIG = {
     "formats": {name: DIGITS["formats"][name] for name in ("symbolic", "word")},
     "variant_operators": [],
     "specificity_tasks": {"copying": COPYING},
-    **{"census_pairs": 150, "train_prompts": 6, "eval_prompts": 6, "corrupt_seeds": 1, "candidates": 40},
+    **{"census_pairs": 150, "train_prompts": 6, "eval_prompts": 6, "corrupt_seeds": 2, "candidates": 40},
     **{"k": [30], "k_shown": 30, "random_seeds": 2, "matched_seeds": 2, "mean_cache_prompts": 20},
     **{"transfer_pairs": 6, "bootstrap": 20, "seed": 7, "membership": "top_k", "center_logits": False},
 }

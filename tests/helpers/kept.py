@@ -16,7 +16,7 @@ from form_invariance import __version__
 
 FOLDER = Path(__file__).parents[1] / "data/kept"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-SHARE, ROUNDING = 0.01, 1e-5
+SHARE, ROUNDING, FEW = 0.01, 1e-5, 3000
 BY_ROUNDING = re.compile("attribution_rank|spearman|shuffled|control|sha256|checksum")
 """Columns that another processor changes: orders of equals, shares of noise, digests of weights."""
 CONTROL = re.compile(r"random\w*|strongest|of|each|cell|matched|by|variance|effect")
@@ -93,7 +93,7 @@ def of_files(folder: Path) -> dict[str, Iterable]:
 
 
 def check(name: str, rows: dict[str, Iterable]) -> None:
-    """Words are as kept, and numbers up to what rounding on another processor may change; KEEP=1 keeps them."""
+    """Few words are as kept, all else up to what rounding on another processor may change; KEEP=1 keeps them."""
     rows = {name: values for name, values in rows.items() if len(values) and not BY_ROUNDING.search(name)}
     path = FOLDER / f"{name}.csv"
     found = pd.DataFrame(map(measured, rows.values()), index=rows, columns=COLUMNS)
@@ -102,7 +102,8 @@ def check(name: str, rows: dict[str, Iterable]) -> None:
     kept = pd.read_csv(path, index_col=0)
     every = found.index.union(kept.index)
     now, before = found.reindex(every), kept.reindex(every)
-    shares = np.where(every.str.endswith(WORDS), 0, SHARE)[:, None]
+    exact = every.str.endswith(WORDS) & (before["values"] < FEW)
+    shares = np.where(exact, 0, SHARE)[:, None]
     limits = shares * before[["values", "values", "size", "size", "size"]] + ROUNDING
     same = ((now - before).abs() <= limits.to_numpy()).all(axis=1)
     changed = pd.concat({"now": now[~same], "before": before[~same]}, axis=1)

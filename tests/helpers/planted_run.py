@@ -25,7 +25,7 @@ CONFIG = SHIPPED | {
     **{"k": [PLANTED], "k_shown": PLANTED, "census_pairs": 1000},
     **{"train_prompts": 40, "eval_prompts": 30, "corrupt_seeds": 1, "probe_prompts": 600},
     **{"mean_cache_prompts": 300, "transfer_pairs": 80, "random_seeds": 4, "matched_seeds": 4},
-    **{"heuristic_max_operand": 30, "bootstrap": 50, "permutations": 50, "seed": 3},
+    **{"heuristic_max_operand": 30, "bootstrap": 50, "permutations": 50, "seed": 3, "heuristic_threshold": 0.5},
 }
 SIZE = ("--k", PLANTED)
 PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'

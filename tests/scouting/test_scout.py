@@ -3,6 +3,7 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import kept
 import numpy as np
 import pandas as pd
 import pytest
@@ -84,6 +85,7 @@ def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys, monkeypatch):
     assert config["train_prompts"] + config["eval_prompts"] < config["census_pairs"] == len(pd.read_csv(sums))
     assert config["results"] == "results/mine"
     assert f"snakemake --configfile {output}" in said
+    kept.check("scout", {"numbers": kept.of_markup((said + output.read_text()).replace(str(tmp_path), ""))[""]})
     assert main(words) == 2
     assert "--force" in capsys.readouterr().err
 

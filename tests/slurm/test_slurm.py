@@ -66,7 +66,7 @@ def home(tmp_path):
 def troubled(slurm, tmp_path_factory):
     """A run with a job that takes too much memory and one that takes too long; others are tested meanwhile."""
     folder = tmp_path_factory.mktemp("troubled")
-    checkout = prepare(folder / "checkout", folder / "home", stub=True)
+    checkout = prepare(folder / "checkout", stub=True)
     profile = checkout / "workflow/profiles/slurm/config.yaml"
     profile.write_text(
         profile.read_text().replace("  - census=census_{model}\n", "").replace("  - census_{model}=4\n", "")
@@ -83,7 +83,7 @@ def troubled(slurm, tmp_path_factory):
 def experiment(slurm, tmp_path_factory):
     """A run of the experiment, watched while others are tested: its checkout, its jobs, how many ran at once."""
     folder = tmp_path_factory.mktemp("experiment")
-    checkout = prepare(folder / "checkout", folder / "home", stub=False)
+    checkout = prepare(folder / "checkout", stub=False)
     cancelled, at_once = [], []
 
     def cancel_the_first_census(jobs) -> bool:
@@ -101,7 +101,7 @@ def experiment(slurm, tmp_path_factory):
             os.killpg(run.pid, signal.SIGKILL)
 
 
-def prepare(folder: Path, home: Path, *, stub: bool) -> Path:
+def prepare(folder: Path, *, stub: bool) -> Path:
     """A checkout with a small grid and the test cluster's partitions."""
     checkout = make_checkout(folder, stub=stub)
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
@@ -177,7 +177,7 @@ def runs_a_model(rules: str) -> bool:
 
 
 def test_every_rule_that_runs_a_model_asks_for_a_gpu_and_no_other_does(tmp_path, home):
-    status, out = snakemake(prepare(tmp_path / "checkout", home, stub=True), "--profile", "slurm", "-n", home=home)
+    status, out = snakemake(prepare(tmp_path / "checkout", stub=True), "--profile", "slurm", "-n", home=home)
     assert status == 0, out
     asked = dict(re.findall(r"^ *rule (\w+):$.*?^ +resources: (.*?)$", out, re.MULTILINE | re.DOTALL))
     del asked["default"]
@@ -189,9 +189,9 @@ def test_every_rule_that_runs_a_model_asks_for_a_gpu_and_no_other_does(tmp_path,
 
 
 def test_a_killed_snakemake_is_resumed(tmp_path, home):
-    local = prepare(tmp_path / "local", home, stub=True)
+    local = prepare(tmp_path / "local", stub=True)
     assert snakemake(local, *RANKINGS)[0] == 0
-    checkout = prepare(tmp_path / "checkout", home, stub=True)
+    checkout = prepare(tmp_path / "checkout", stub=True)
     run = start(checkout, home, *RANKINGS, **ALONE)
 
     def some_are_done(jobs) -> bool:
@@ -234,7 +234,7 @@ def test_too_little_memory_or_time_is_asked_for_again_with_more(troubled):
 
 def test_the_same_tables_as_on_one_machine_and_one_gpu_a_job(experiment, tmp_path, home):
     checkout, watched, cancelled, at_once = experiment
-    local = prepare(tmp_path / "local", home, stub=False)
+    local = prepare(tmp_path / "local", stub=False)
     served = [sys.executable, "-m", "form_invariance", "job-server", "snakemake", "--cores", "1", *TARGETS]
     subprocess.run(served, cwd=local, env=environment(local, home), check=True)
     jobs = watched.result()
