@@ -17,6 +17,7 @@ from form_invariance.experiment.contrasts import overall
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
 from form_invariance.stages.heuristics.table import LABELLED_NEURONS
+from form_invariance.stages.overlap.table import OVERLAP
 from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table, write_tensors
 
 pytestmark = pytest.mark.slow
@@ -215,6 +216,7 @@ REFUSALS = {
     "does not have one partner for each": ("attribution", "--corrupt-table", CORRUPT, lambda table: table[1:]),
     "a corrupt partner has the same answer": ("attribution", "--corrupt-table", CORRUPT, with_one_answer),
     "the files are of different models": ("circuit", "--effects", "indirect_effects", None),
+    " is made from are not all of one model": ("summary", "--tables", OVERLAP, None),
     "with a model of another shape": ("interventions", "--mean-cache", "mean_cache", without_a_layer),
     "--tables: the table census of ": ("paper-tables", "--tables", CENSUS, None),
     ".safetensors must have the neurons of ": ("agreement", "--neurons", LABELLED_NEURONS, renumbered),

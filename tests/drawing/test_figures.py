@@ -7,7 +7,6 @@ import kept
 import numpy as np
 import pandas as pd
 import pytest
-from example_tables import filled
 from matplotlib.figure import Figure
 from planted_models import PLANTED
 from planted_run import MODEL, OPERATOR, separate
@@ -20,8 +19,6 @@ from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.stages.agreement import figure as agreement
 from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.interventions.table import INTERVENTIONS
-from form_invariance.stages.probe import figure as probe
-from form_invariance.stages.probe.table import PROBE
 from form_invariance.stages.transfer import figure as transfer
 from form_invariance.statistics import student_factor
 from form_invariance.tables.files import read_table, write_table
@@ -189,6 +186,16 @@ def test_a_line_has_the_colour_of_its_name():
     assert {one.get_label(): one.get_color() for one in axes.lines} == colours
 
 
+def test_the_strongest_control_is_drawn_by_its_mean_over_draws():
+    rows = [("random", 0, 0.1), ("random", 1, 0.7), ("not_shared", -1, 0.5), ("matched", -1, 0.9)]
+    table = pd.DataFrame(rows, columns=["condition", "seed", "recovered"])
+    table = table.assign(k=10, low=0.0, high=1.0, pairs=5, n_neurons=1, donor_answer=0.0, operator="+")
+    table = pd.concat([table, table.iloc[:1].assign(condition="all_late", k=-1, recovered=0.95)])
+    lines = transfer._lines(table.assign(direction="a_to_b")).set_index("line")
+    assert lines.loc["control", "value"] == 0.5
+    assert (lines.loc["all_late", "k"], lines.loc["all_late", "value"]) == (10, 0.95)
+
+
 def test_neurons_of_two_layers_with_one_number_are_two():
     rows = [("code", activations, layer, 5) for activations in ("observed", "shuffled") for layer in (2, 3)]
     table = pd.DataFrame(rows, columns=["format", "activations", "layer", "neuron"])
@@ -208,13 +215,3 @@ def test_formats_are_drawn_in_the_order_of_their_tables(planted, tmp_path, monke
     assert main(["figure", "interventions", "knockout", "--tables", *tables, *more]) == 0
     assert [*seen[0]["interventions"]["format"].unique()] == names
     assert os.environ["MPLBACKEND"] == "agg"
-
-
-def test_a_position_is_labelled_by_its_token():
-    """Positions count from the last token, which is on the right."""
-    rows = [(layer, position, "a+="[2 - position]) for layer in (0, 1) for position in range(3)]
-    columns = {"format": "s", "operator": "all", "trained": "s", "tested": "s", "accuracy": 0.5}
-    table = filled(PROBE, rows, "layer position token", keys="format", **columns)
-    axes, *_ = probe.probe_positions({"probe": table}, "m", 10).axes
-    labels = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
-    assert {place: one.get_text() for place, one in labels} == {0.5: "a", 1.5: "+", 2.5: "="}

@@ -1,5 +1,6 @@
 """What a run makes, in five numbers a column or kind of element, is what it made before."""
 
+import json
 import os
 import re
 import zlib
@@ -13,6 +14,7 @@ import pandas as pd
 from safetensors.numpy import load_file
 
 from form_invariance import __version__
+from form_invariance.tables.files import provenance_of
 
 FOLDER = Path(__file__).parents[1] / "data/kept"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -87,9 +89,19 @@ def of_markup(text: str) -> dict[str, list]:
 
 
 def of_files(folder: Path) -> dict[str, Iterable]:
-    """The values of every table, tensor and page below a folder."""
-    files = ((path, path.relative_to(folder)) for path in sorted(folder.rglob("*.*")))
-    return {f"{name} {column}": values for path, name in files for column, values in columns_of(path).items()}
+    """The values of every table, tensor and page below a folder, and the provenance of tables and tensors."""
+    rows = {}
+    for path in sorted(folder.rglob("*.*")):
+        name = path.relative_to(folder)
+        rows |= {f"{name} {column}": values for column, values in columns_of(path).items()}
+        if path.suffix in (".parquet", ".safetensors"):
+            given = {
+                key: value
+                for key, value in provenance_of(path).items()
+                if key not in ("version", "recall_of_attribution")
+            }
+            rows[f"{name} provenance{WORDS}"] = json.dumps(given, sort_keys=True).split()
+    return rows
 
 
 def check(name: str, rows: dict[str, Iterable]) -> None:

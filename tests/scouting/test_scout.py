@@ -303,6 +303,16 @@ def test_the_table_of_trials_has_a_cell_for_each_that_fits():
     assert lines[3] == "1 trials do not fit the tokenizer, the first because: too long"
 
 
+def test_a_name_stays_a_name_in_yaml():
+    for name in ("no", "null", "sums", "1e3", "a b", "ja: nein"):
+        assert yaml.safe_load(f"{writing._key(name)}: 1") == {name: 1}
+
+
+def test_cores_are_those_that_this_process_may_use(monkeypatch):
+    monkeypatch.setattr(sizes.machine.os, "sched_getaffinity", lambda _: {3})
+    assert sizes.machine.cores() == 1
+
+
 def test_every_job_reads_the_model(monkeypatch):
     """An estimate grows by the time of reading, of as many jobs as there are, one a core."""
     config = config_check.load(ROOT / "config/config.yaml")

@@ -187,7 +187,7 @@ def test_files_carry_their_keys(tmp_path):
         by_key(paths[:2], "model", "operator")
     with pytest.raises(UserError, match=f"{paths[0]} does not say its format"):
         by_key(paths, "format")
-    with pytest.raises(KeyError, match="operator"):
+    with pytest.raises(UserError, match=f"the files that {paths[0]} is made from are not all of one operator"):
         write(paths[0], keys={"model": "m"})
 
 
