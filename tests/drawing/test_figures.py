@@ -77,7 +77,7 @@ def test_a_reader_finds_what_is_drawn(given):
             words = [tick.get_text() for axes in panels for tick in getattr(axes, f"get_{side}ticklabels")()]
             assert (whole and whole.get_text()) or any(named) or not any(w.isdigit() for w in words), (name, side)
         rows |= {f"{name} {kind}": one for kind, one in kept.of_markup(style.svg(figure)).items()}
-    kept.check("figures", rows)
+    kept.check("figures", rows, share=1e-4)
 
 
 @pytest.mark.parametrize("name", ["keep_only", "transfer"])

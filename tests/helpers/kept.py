@@ -18,7 +18,7 @@ from form_invariance.tables.files import provenance_of
 
 FOLDER = Path(__file__).parents[1] / "data/kept"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-SHARE, ROUNDING, FEW = 0.01, 1e-5, 3000
+ROUNDING, FEW = 1e-5, 3000
 BY_ROUNDING = re.compile("attribution_rank|spearman|shuffled|control|sha256|checksum")
 """Columns that another processor changes: orders of equals, shares of noise, digests of weights."""
 CONTROL = re.compile(r"random\w*|strongest|of|each|cell|matched|by|variance|effect")
@@ -104,7 +104,7 @@ def of_files(folder: Path) -> dict[str, Iterable]:
     return rows
 
 
-def check(name: str, rows: dict[str, Iterable]) -> None:
+def check(name: str, rows: dict[str, Iterable], share: float = 0.01) -> None:
     """Few words are as kept, all else up to what rounding on another processor may change; KEEP=1 keeps them."""
     rows = {name: values for name, values in rows.items() if len(values) and not BY_ROUNDING.search(name)}
     path = FOLDER / f"{name}.csv"
@@ -115,7 +115,7 @@ def check(name: str, rows: dict[str, Iterable]) -> None:
     every = found.index.union(kept.index)
     now, before = found.reindex(every), kept.reindex(every)
     exact = every.str.endswith(WORDS) & (before["values"] < FEW)
-    shares = np.where(exact, 0, SHARE)[:, None]
+    shares = np.where(exact, 0, share)[:, None]
     limits = shares * before[["values", "values", "size", "size", "size"]] + ROUNDING
     same = ((now - before).abs() <= limits.to_numpy()).all(axis=1)
     changed = pd.concat({"now": now[~same], "before": before[~same]}, axis=1)
