@@ -142,10 +142,10 @@ def write_table(
         ValueError: a column is missing, is not in the schema, or has another type.
         UserError: a key is missing, because the table's inputs are of several values of it.
     """
-    own = {name: value for name, value in (keys or {}).items() if name in schema.keys}
-    if missing := [name for name in schema.keys if name not in own]:
+    given = keys or {}
+    if missing := [name for name in schema.keys if name not in given]:
         raise UserError(f"the files that {path} is made from are not all of one {missing[0]}; give those of one")
-    own = {name: own[name] for name in schema.keys}
+    own = {name: given[name] for name in schema.keys}
     if set(frame.columns) != set(schema.columns):
         raise ValueError(f"{schema.name}: columns {sorted(frame.columns)} are not {sorted(schema.columns)}")
     fields = [
