@@ -164,7 +164,9 @@ def test_what_was_not_seen_on_common_problems_may_be_so_in_every_cell():
     assert described(over_cells(alike))["high"] == pytest.approx((1 + (-np.log(0.025) - 1) / 10) / 20)
 
 
-def test_a_limit_within_two_errors_of_zero_is_undecided():
+def test_a_limit_within_two_errors_or_rounding_of_zero_is_undecided():
+    assert (contrasts.verdict(2e-6, 3e-6), contrasts.verdict(-3e-6, -2e-6)) == ("yes", "no")
+    assert {contrasts.verdict(1e-8, 3e-6), contrasts.verdict(-3e-6, -1e-8, 1e-9)} == {"undecided"}
     assert (contrasts.verdict(0.1, 0.3, 0.04), contrasts.verdict(0.1, 0.3, 0.06)) == ("yes", "undecided")
     assert (contrasts.verdict(-0.3, -0.1, 0.04), contrasts.verdict(-0.3, -0.1, 0.06)) == ("no", "undecided")
     assert (contrasts.verdict(-0.1, 0.1), contrasts.verdict(np.nan, np.nan, np.nan)) == ("undecided", "undefined")

@@ -19,10 +19,10 @@ from form_invariance.tables.files import provenance_of
 FOLDER = Path(__file__).parents[1] / "data/kept"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 ROUNDING, FEW = 1e-5, 3000
-BY_ROUNDING = re.compile("attribution_rank|spearman|shuffled|control|sha256|checksum")
-"""Columns that another processor changes: orders of equals, shares of noise, digests of weights."""
-CONTROL = re.compile(r"random\w*|strongest|of|each|cell|matched|by|variance|effect")
-"""Words that name a control: which of several without an effect is the strongest is rounding, too."""
+BY_ROUNDING = re.compile(
+    "shuffled|probe path stroke: #777777|specificity_contrasts.parquet (low|high|verdict|ratio)|sha256|checksum"
+)
+"""What another processor changes: guesses of a probe that learnt nothing, limits of next to no damage, digests."""
 COLUMNS = ["values", "unknown", "mean", "slope", "size"]
 SHAPES = ("d", "x", "y", "transform", "width", "height", "points")
 WORDS = " (words)"
@@ -69,8 +69,7 @@ class _Elements(HTMLParser):
         text = data.replace("−", "-")
         self.found[self.kind] += map(float, NUMBER.findall(text))
         if self.tag in VALUES:
-            words = NUMBER.sub("", text).split()
-            self.found[f"{self.kind}{WORDS}"] += [word for word in words if not CONTROL.match(word)]
+            self.found[f"{self.kind}{WORDS}"] += NUMBER.sub("", text).split()
 
 
 def columns_of(path: Path):

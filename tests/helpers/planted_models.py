@@ -8,6 +8,8 @@ transfer has wrong answers to correct, two neurons of layer 1 add 7 to the large
 Normalisation turns a residual x into x √d / |x|, and |x| is K to a good approximation, and √2 K at a number.
 """
 
+from itertools import product
+
 import numpy as np
 import torch
 
@@ -44,6 +46,7 @@ UNREAD = slice(ANSWER + 1 + len(TEMPLATES), D)
 K, LARGEST = 100.0, 200
 MARK = 0.01  # of K: small compared with the norm
 ROOT = D**0.5
+LEAKED = (20, 60, 110)  # sums at which leaks cancel, and so nearly at all
 OPEN = 20.0  # silu(20) is 20, and silu(-20) is 0, to seven digits
 
 
@@ -60,13 +63,16 @@ def planted_neurons(shared, seed, planted=PLANTED, width=WIDTH):
     return by_layer
 
 
-def write_model(folder, shared, seed):
+def write_model(folder, shared, seed, leak=0.0):
     """Write the model as an ordinary Hugging Face folder; `shared` as in `planted_neurons`."""
-    save(folder, *model_of(shared, seed))
+    save(folder, *model_of(shared, seed, leak))
 
 
-def model_of(shared, seed):
-    """The model's weights by their Hugging Face names, and its tokenizer."""
+def model_of(shared, seed, leak=0.0):
+    """The model's weights by their Hugging Face names, and its tokenizer.
+
+    With `leak`, neurons that carry nothing write so much into the answer: no order of theirs is that of rounding.
+    """
     tokenizer = build_tokenizer(TEMPLATES.values())
     planted, layers = planted_neurons(shared, seed), []
     for layer in range(LAYERS):
@@ -79,6 +85,8 @@ def model_of(shared, seed):
             shares /= shares.sum() * len(LATE)
             for name in list(TEMPLATES)[: 1 if shared else None]:
                 plant(gate, up, down, planted[name, layer], shares, None if shared else name)
+            if leak:
+                let_leak(gate, up, down, leak * generator(seed, "planted", "leak", layer).choice([-1, 1], WIDTH))
         layers.append(matrices)
     return weights_of(*embeddings(tokenizer), layers), tokenizer
 
@@ -163,6 +171,21 @@ def plant(gate, up, down, neurons, shares, only):
         gate[neurons, MARKER[only]] = 2 * OPEN / (MARK * ROOT)
     up[neurons, SUM] = 1
     down[ANSWER, neurons] = shares * K / (OPEN * ROOT)
+
+
+def let_leak(gate, up, down, leaks):
+    """Let neurons that carry nothing write into the answer, (m,); together they write nothing in any format."""
+    states = list(product(MARKER.values(), LEAKED))
+    residual = np.zeros((len(states), D))
+    for row, (marker, sum_) in zip(residual, states, strict=True):
+        row[[CONSTANT, marker, SUM]] = ROOT, MARK * ROOT, sum_ / 100 / K * ROOT
+    others = down[ANSWER] == 0
+    for read in (gate, up):
+        read[others, ANSWER], read[others, UNREAD] = 0, 0
+    opened = residual @ gate.T
+    active = others * opened / (1 + np.exp(-opened)) * (residual @ up.T)  # (states, m)
+    leaks = others * leaks
+    down[ANSWER] += leaks - np.linalg.pinv(active) @ (active @ leaks)
 
 
 def _layer_weights(layer, gate, up, down):

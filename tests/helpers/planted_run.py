@@ -27,6 +27,8 @@ CONFIG = SHIPPED | {
     **{"mean_cache_prompts": 300, "transfer_pairs": 80, "random_seeds": 4, "matched_seeds": 4},
     **{"heuristic_max_operand": 30, "bootstrap": 50, "permutations": 50, "seed": 3, "heuristic_threshold": 0.5},
 }
+LEAK = 0.05
+"""What a neuron that carries nothing writes; its effect is then a fiftieth of a planted one's, and no rounding."""
 SIZE = ("--k", PLANTED)
 PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'
 ONCE = ("heuristic-null", "preflight", "probe", "engine-check")
@@ -56,7 +58,7 @@ class Run:
 
 def run(place, calls, first=None, shared=True, **options):
     """Run command lines on a planted model in a new folder, into which the files of a first run are copied."""
-    planted_models.write_model(place / "model", shared, seed=0)
+    planted_models.write_model(place / "model", shared, 0, LEAK)
     (place / "calls.json").write_text(json.dumps(calls))
     if first is not None:
         shutil.copytree(first.results, place / "results")

@@ -120,6 +120,15 @@ def test_means_of_prompts_that_share_a_beginning_are_those_of_each_prompt(family
             assert oracles.rounding(own, value) < (1e-4 if name == "variance" else 2e-6), name
 
 
+def test_the_variance_of_a_neuron_that_hardly_varies_is_exact():
+    """In single precision its square would lose it: 5 ± 0.001 has variance 1e-6, and 25 is rounded by 2e-6."""
+    values = 5 + 0.001 * np.random.default_rng(0).normal(size=(50, 1))
+    sums = {"neurons.0": values.sum(0, keepdims=True), "squares.0": (values**2).sum(0, keepdims=True)}
+    sums |= {"heads.0": np.zeros((1, 1, 1)), "count": np.array([50.0])}
+    found = mean_cache.means_of([{name: torch.from_numpy(value) for name, value in sums.items()}], 1)
+    np.testing.assert_allclose(found.variance[0], values.var(0), rtol=1e-6)
+
+
 def test_faithfulness_by_hand():
     good, bad = np.array([1.0, 1.0, 0.5]), np.array([0.5, 0.0, 0.4999])
     values = np.array([[0.75, 0.5, 0.1], [1.0, 1.0, 0.5], [0.5, 0.0, 0.4999]])

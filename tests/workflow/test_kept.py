@@ -8,4 +8,4 @@ import pytest
 @pytest.mark.parametrize("which", ["planted", "separate"])
 def test_a_run_makes_what_it_made(which, tmp_path_factory):
     run = getattr(planted_run, which)(tmp_path_factory)
-    kept.check(which, kept.of_files(run.results))
+    kept.check(which, kept.of_files(run.results), 0.02)

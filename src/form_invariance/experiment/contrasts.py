@@ -22,7 +22,8 @@ from form_invariance.tables.columns import Column, integer, number, text
 
 ALL = "all"
 """The value of a key column in rows over all its values."""
-_ROUNDING = 1e-12
+ROUNDING = 1e-6
+"""A damage or difference below it (in a probability or in nats) may be the rounding of float32."""
 FEWEST = 5
 """With fewer prompts a cell has no interval, and does not count in means over cells."""
 NO_CONTROL, SEVERAL = "none", "strongest of each cell"
@@ -180,8 +181,8 @@ def limits(
 ) -> tuple[float, float, float]:
     """The 95 % percentile interval of a mean (1 + R,), and the Monte Carlo standard error of its limits.
 
-    Where all resamples are equal, they say nothing of the spread, and the limits are those of what was not seen. A
-    value without bounds has no interval then.
+    Where all resamples are equal up to rounding, they say nothing of the spread, and the limits are those of what
+    was not seen. A value without bounds has no interval then.
 
     Args:
         problems: of each cell.
@@ -190,7 +191,7 @@ def limits(
     drawn, fewest = np.sort(samples[1:]), min(map(len, problems), default=0)
     if np.isnan(samples[0]) or np.isnan(drawn).any() or len(drawn) < 2 or fewest < FEWEST:
         return float("nan"), float("nan"), float("nan")
-    if drawn[-1] - drawn[0] < _ROUNDING:
+    if drawn[-1] - drawn[0] < ROUNDING:
         half = _unseen(problems) if bounded else np.nan
         return float(samples[0] - half), float(samples[0] + half), 0.0
     places = 0.025 * (len(drawn) - 1)
@@ -204,12 +205,13 @@ def limits(
 def verdict(low: float, high: float, error: float = 0.0) -> str:
     """What a 95 % interval of a difference says: yes above zero, no below it, undecided around it.
 
-    A limit within twice its Monte Carlo error of zero is undecided: another seed might say something else. Without
-    an interval (not numbers) the question is undefined.
+    A limit within twice its Monte Carlo error of zero is undecided: another seed might say something else. So is
+    one within rounding: another processor might. Without an interval (not numbers) the question is undefined.
     """
     if np.isnan(low) or np.isnan(high):
         return "undefined"
-    return "yes" if low > 2 * error else "no" if high < -2 * error else "undecided"
+    margin = max(2 * error, ROUNDING)
+    return "yes" if low > margin else "no" if high < -margin else "undecided"
 
 
 def widened(value: float, low: float, high: float, half: float) -> tuple[float, float]:

@@ -5,16 +5,13 @@ from typing import Any
 import numpy as np
 
 from form_invariance.beyond.specificity.table import RATIO
-from form_invariance.experiment.contrasts import Pair, described, limits, widened
-
-_ROUNDING = 1e-6
-"""A damage below it (in a probability or in nats) may be the rounding of float32, and nothing is divided by it."""
+from form_invariance.experiment.contrasts import ROUNDING, Pair, described, limits, widened
 
 
 def with_ratio(pair: Pair, sign: int) -> dict[str, Any]:
     """The measured columns of one contrast; no ratio where the second damage is not surely above rounding."""
     second = limits(pair.second, pair.problems, pair.bounded)[:2]
-    ratios, sure = np.full(len(pair.first), np.nan), second[0] > _ROUNDING
+    ratios, sure = np.full(len(pair.first), np.nan), second[0] > ROUNDING
     if sure:
         known = pair.second > 0
         ratios = pair.first / np.where(known, pair.second, 1)

@@ -114,17 +114,22 @@ def means_of(sums: Sequence[dict[str, Tensor]], layers: int) -> MeanCache:
     A position that not all prompts have is averaged over those that have it.
     """
     total = {name: _joined([part[name] for part in sums]) for name in sums[0]}
-    count = total["count"].float()
 
     def mean(name: str) -> Tensor:
         values = total[name]
         counts = total["count"][: len(values)].view(-1, *[1] * (values.dim() - 1))
-        return check_finite((values / counts).float(), "the mean activations")
+        return values / counts
 
-    neurons, heads = ([mean(f"{kind}.{layer}") for layer in range(layers)] for kind in ("neurons", "heads"))
-    squares = [mean(f"squares.{layer}")[0] for layer in range(layers)]
-    variance = [(square - means[0] ** 2).clamp_min(0) for square, means in zip(squares, neurons, strict=True)]
-    return MeanCache(neurons, heads, variance, count)
+    def of_layers(kind: str) -> list[Tensor]:
+        return [mean(f"{kind}.{layer}") for layer in range(layers)]
+
+    def single(values: list[Tensor]) -> list[Tensor]:
+        return [check_finite(value.float(), "the mean activations") for value in values]
+
+    neurons, squares = of_layers("neurons"), of_layers("squares")
+    # In double precision: what varies little around a large mean would be rounding.
+    variance = [(square[0] - means[0] ** 2).clamp_min(0) for square, means in zip(squares, neurons, strict=True)]
+    return MeanCache(single(neurons), single(of_layers("heads")), single(variance), total["count"].float())
 
 
 def compute(model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[Sequence[str]]) -> MeanCache:
