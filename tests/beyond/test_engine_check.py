@@ -60,7 +60,9 @@ def test_every_family_agrees(family_folders, family, dtype):
     folder, kind = family_folders[family], getattr(torch, dtype)
     model = models.load(folder, dtype=kind)
     sample = sample_of(model)
-    fast, slow = compute.fast_values(model, sample), hooked_values(boot(folder, kind), sample)
+    bridge = boot(folder, kind)
+    assert {one.dtype for one in bridge.parameters()} == {kind}
+    fast, slow = compute.fast_values(model, sample), hooked_values(bridge, sample)
     assert fast.keys() == slow.keys()
     table = compute.compare({CELL: fast}, {CELL: slow}, dtype)
     compute.require_exact(table, family, dtype)

@@ -216,6 +216,11 @@ def test_it_lists_the_neurons_and_shows_hostile_text_as_it_is(open_from_disk, pa
     assert rows[1 : 1 + len(best)] == [row[:2] for row in best]
     assert texts(tab, "#columns th")[-1] == "Knock"
     assert [tab.is_visible(f"#{name}") for name in ("layer", "mode", "family")] == [True, False, False]
+    listed = texts(tab, "#rows tr")
+    tab.evaluate("location.hash = 'operator=" + WORDS + "&layer=2'")
+    tab.wait_for_function("document.querySelectorAll('#rows tr').length < " + str(len(listed)))
+    tab.evaluate("location.hash = 'operator=" + WORDS + "'")
+    tab.wait_for_function("document.querySelectorAll('#rows tr').length == " + str(len(listed)))
 
 
 def test_a_pixel_is_where_its_operands_are(open_from_disk, path, data):

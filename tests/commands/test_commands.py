@@ -1,5 +1,7 @@
 """Every command that Snakemake runs, on a model whose circuit was built by hand, from the census to the report."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import planted_run
@@ -15,9 +17,10 @@ from form_invariance.beyond.engine_check.table import ENGINE_CHECK
 from form_invariance.cli import main
 from form_invariance.experiment.contrasts import overall
 from form_invariance.stages.census.table import CENSUS
+from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
 from form_invariance.stages.heuristics.table import LABELLED_NEURONS
-from form_invariance.stages.overlap.table import OVERLAP
+from form_invariance.tables import keys
 from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table, write_tensors
 
 pytestmark = pytest.mark.slow
@@ -200,6 +203,33 @@ def test_the_templates_own_means_are_tried_too(planted, tmp_path):
         assert not np.allclose(ablated["normalized_logit"], same["normalized_logit"], atol=1e-4)
 
 
+def test_partners_of_other_operators_are_of_their_own_templates(planted, tmp_path):
+    """A template names the stream of an operator's train prompts, so these are the ones that it is ranked by."""
+    path, made = planted.cell("code", "census.parquet"), provenance_of(planted.cell("code", "census.parquet"))
+    census, other = read_table(path, CENSUS), tmp_path / "x.parquet"
+    changed = {**made, "template": "{a} and {b}"}
+    write_table(census.iloc[::2], other, CENSUS, changed, {**made["keys"], "operator": "x"})
+    outputs = [tmp_path / f"{name}.parquet" for name in ("dataset", "corrupt")]
+    options = ["--train=40", "--eval=30", "--corrupt-seeds=2", "--seed=0"]
+    options += ["--output", outputs[0], "--corrupt-output", outputs[1]]
+    run("dataset", "--census", path, "--other-censuses", other, *options)
+    censuses = {"x": (census.iloc[::2], changed["template"]), OPERATOR: (census, made["template"])}
+    expected = make_dataset(censuses, OPERATOR, Choice(40, 30, 2, 0))
+    for output, schema, table in zip(outputs, (DATASET, CORRUPT), expected, strict=True):
+        pd.testing.assert_frame_equal(read_table(output, schema), table.reset_index(drop=True), check_like=True)
+
+
+def test_a_family_is_knocked_out_on_pairs_that_ranked_it_in_no_format(planted, tmp_path, monkeypatch):
+    from form_invariance.beyond.family_knockout import compute
+
+    real, left_out = compute.right_prompts, []
+    monkeypatch.setattr(compute, "right_prompts", lambda *given: left_out.append(given[3]) or real(*given))
+    monkeypatch.chdir(planted.place)
+    (words,) = planted.commands("family-knockout")
+    run(*words[:-1], tmp_path / "x.parquet")
+    assert [len(tables) for tables in left_out] == 3 * [3]
+
+
 def with_one_answer(table):
     return table.assign(answer_token=table["answer_token"].max())
 
@@ -215,8 +245,6 @@ def renumbered(table):
 REFUSALS = {
     "does not have one partner for each": ("attribution", "--corrupt-table", CORRUPT, lambda table: table[1:]),
     "a corrupt partner has the same answer": ("attribution", "--corrupt-table", CORRUPT, with_one_answer),
-    "the files are of different models": ("circuit", "--effects", "indirect_effects", None),
-    " is made from are not all of one model": ("summary", "--tables", OVERLAP, None),
     "with a model of another shape": ("interventions", "--mean-cache", "mean_cache", without_a_layer),
     "--tables: the table census of ": ("paper-tables", "--tables", CENSUS, None),
     ".safetensors must have the neurons of ": ("agreement", "--neurons", LABELLED_NEURONS, renumbered),
@@ -247,3 +275,31 @@ def test_files_that_do_not_belong_together_are_refused(planted, tmp_path, capsys
     assert said.startswith("error: ")
     assert sentence in said
     assert not (tmp_path / "out").exists()
+
+
+MIXED = {
+    "model": {"mean-cache --exclude", "transfer --exclude-train", "paper-tables --tables"},
+    "operator": {"mean-cache --exclude", "mean-cache --censuses", "transfer --exclude-train", "probe --censuses"},
+}
+MIXED["operator"] |= {f"{name} --tables" for name in ("summary", "answers", "paper-tables", "explainer")}
+MIXED["operator"] |= {"preflight --censuses", "transfer-contrasts --tables", "operator-overlap --variant-effects"}
+"""By key: options whose files may be of several models or operators."""
+TABLES = (".parquet", ".safetensors")
+
+
+@pytest.mark.parametrize("key", MIXED)
+def test_files_of_several_models_or_operators_are_refused(planted, capsys, monkeypatch, key):
+    """Of each option that takes several files, the second says that it is of another one."""
+    monkeypatch.chdir(planted.place)
+    own, refused = keys.keys_of, 0
+    for words in {words[0]: words for words in planted.calls}.values():
+        for option, first, second in zip(words, words[1:], words[2:], strict=False):
+            several = option.startswith("--") and "--" not in first + second and second.endswith(TABLES)
+            if "output" in option or f"{words[0]} {option}" in MIXED[key] or not several or key not in own(second):
+                continue
+            other = {second: {key: "x"}}
+            monkeypatch.setattr(keys, "keys_of", lambda path, other=other: own(path) | other.get(str(path), {}))
+            assert main(words) == 2, (words[0], option)
+            assert re.search(f"same {key}|for each cell", capsys.readouterr().err), (words[0], option)
+            refused += 1
+    assert refused > 15

@@ -151,6 +151,7 @@ CHOICES = [  # shares of right answers by format, operator and place; the places
     ({"x": {"+": [0.9]}, "y": {"-": [0.9]}}, {}),
     # Three formats with one operator are more cells than one format with two.
     ({"x": BOTH, "y": {"+": [0.9], "-": [0.1]}, "z": SOME}, {(name, "+"): 0 for name in "xyz"}),
+    ({"w": BOTH, "x": BOTH, "y": {"+": [0.9]}, "z": {"+": [0.9]}}, {(name, "+"): 0 for name in "wxyz"}),
     ({"x": BOTH, "y": BOTH, "z": SOME}, {(name, sign): 0 for name in "xy" for sign in "+-"}),
 ]
 

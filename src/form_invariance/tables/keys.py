@@ -15,16 +15,21 @@ def keys_of(path: Path) -> dict[str, str]:
 
 
 def common_keys(*paths: Path) -> dict[str, str]:
-    """The keys that all of some files have with the same value."""
+    """The keys that all of some files have with the same value.
+
+    Raises:
+        UserError: they are of several models.
+    """
+    _check_same("model", paths)
     first, *others = map(keys_of, paths)
     return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 
 
 def by_key(paths: Iterable[Path], *names: str) -> dict[Any, Path]:
-    """Files by one of their keys, or by tuples of several, in order.
+    """Files by one of their keys, or by tuples of several, in order; the other keys are the same in all of them.
 
     Raises:
-        UserError: a file does not have a key, or two files have the same ones.
+        UserError: a file does not have a key, or two files have the same ones, or another key is not the same.
     """
     found: dict[Any, Path] = {}
     for path in paths:
@@ -36,7 +41,16 @@ def by_key(paths: Iterable[Path], *names: str) -> dict[Any, Path]:
         if key in found:
             raise UserError(f"{path} and {found[key]} are both of {'/'.join(values)}; give one file of each")
         found[key] = path
+    for name in sorted({name for path in found.values() for name in keys_of(path)} - set(names)):
+        _check_same(name, found.values())
     return found
+
+
+def _check_same(name: str, paths: Iterable[Path]) -> None:
+    first, *others = paths
+    for other in others:
+        if keys_of(other).get(name) != keys_of(first).get(name):
+            raise UserError(f"{first} and {other} are not of the same {name}; give files of one {name}")
 
 
 def by_cell(paths: Iterable[Path]) -> dict[tuple[str, str], Path]:

@@ -67,9 +67,9 @@ def transfer(
     from form_invariance.tables.files import read_table, read_tables, write_table
     from form_invariance.tables.keys import by_key, common_keys
 
+    answered, caches = read_tables(by_key(censuses, "format"), CENSUS), by_key(mean_caches, "format")
     keys = common_keys(*censuses)
-    operator, caches = keys["operator"], by_key(mean_caches, "format")
-    answered = read_tables(by_key(censuses, "format"), CENSUS)
+    operator = keys["operator"]
     ranked = read_tables(by_key(rankings, "format"), RANKING)
     copying = json_object(tasks, "--tasks")
     plans = plan(answered, [read_table(path, DATASET) for path in exclude_train], pairs, seed, operator)
