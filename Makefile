@@ -7,7 +7,7 @@ SHELL := bash
 # The interpreter that makes .venv; a python3.11 that cannot start (a version manager's stub) is passed over.
 PYTHON := $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 PIP := .venv/bin/python -m pip --disable-pip-version-check install
-UV := uv pip install --quiet --python .venv/bin/python
+UV := uv pip install --quiet --compile-bytecode --python .venv/bin/python
 LOCKED := --no-deps --require-hashes -r
 INSTALLED := .venv/installed
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -114,7 +114,8 @@ venv: $(INSTALLED)
 test-venv: $(INSTALLED)-tests
 
 # uv installs in seconds what takes pip minutes, and chooses torch's build by the GPU; where it cannot reach an index, pip,
-# which may know a mirror, installs the same.
+# which may know a mirror, installs the same. Byte code is written at once: where Python may write none, each start of
+# Snakemake would take twice as long.
 $(INSTALLED): requirements.lock pyproject.toml
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	.venv/bin/python -c 'import sys; sys.version_info[:2] == (3, 11) or sys.exit("error: Python 3.11 is needed, but this is " + sys.version.split()[0] + "; set PYTHON=/path/to/python3.11")'

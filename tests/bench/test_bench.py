@@ -1,13 +1,9 @@
-"""The benchmark: its counts of operations against torch's counter, and the command."""
+"""The counts of operations of the benchmark, and of job costs, against torch's counter."""
 
-import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmark import rivals
-from benchmark.__main__ import main
 from benchmark.measure import pass_operations, replay_operations
 from benchmark.random_models import Shape, write_random_model
 from form_invariance.model.decoder import embed, logits, run_layers
@@ -56,22 +52,3 @@ def test_operations_of_a_patch(model, layer):
     found = counted(lambda: patch_neurons(model, cache, layer, torch.arange(n), given, answers))
     # The clean last token is replayed with the patched ones.
     assert found == pytest.approx((n + 1) * replay_operations(model.config, 3 - layer, 9), rel=0.02)
-
-
-def test_command(folder, tmp_path, capsys):
-    """Replay agrees with every rival, also where the last batch is not full; its speedup is the ratio of times."""
-    sizes = ["--candidates", "32", "--hooked", "20", "--prompts", "4", "--repeats", "1", "--lengths", "9"]
-    assert main(["--model", str(folder), *sizes, "--output", str(tmp_path)]) == 0
-    assert capsys.readouterr().out.count("times faster than one hooked pass per neuron") == 1
-    assert all((tmp_path / f"bench.{kind}").stat().st_size > 0 for kind in ("png", "svg"))
-    table = pd.read_parquet(tmp_path / "bench.parquet")
-    assert set(table["suite"]) == {"replay", "stages"}
-    assert (table["seconds"] > 0).all()
-    table = table[table["suite"] == "replay"]
-    assert (table["difference"] < 1e-5).all()
-    first, every = (table[table["layer"] == layer].set_index("stage") for layer in (2, -1))
-    assert set(first.index) == {"replay", *rivals.load(folder, torch.float32, "cpu")}
-    assert every["units"].to_dict() == (2 * first["units"]).to_dict()
-    for rows in (first, every):
-        each = rows["seconds"] / rows["units"]
-        np.testing.assert_allclose(rows["speedup"], each / each["replay"])

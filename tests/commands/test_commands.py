@@ -172,7 +172,7 @@ def test_the_templates_own_means_are_tried_too(planted, tmp_path):
     """Two templates, in any order, make the format's means; either's own means give what they give alone."""
     together, own, other = (tmp_path / f"{name}.safetensors" for name in ("together", "addition", "other"))
     path = planted.cell("code", "census.parquet")
-    keys = {**provenance_of(path)["keys"], "operator": "x"}
+    keys = {**provenance_of(path)["keys"], "format": "word", "operator": "x"}
     write_table(read_table(path, CENSUS), tmp_path / "x.parquet", CENSUS, provenance_of(path), keys)
     censuses = [tmp_path / "x.parquet", planted.cell("word", "census.parquet")]
     sample = ("--censuses", *censuses, "--exclude", planted.cell("word", "dataset.parquet"), "--prompts=200")
@@ -283,6 +283,7 @@ MIXED = {
 }
 MIXED["operator"] |= {f"{name} --tables" for name in ("summary", "answers", "paper-tables", "explainer")}
 MIXED["operator"] |= {"preflight --censuses", "transfer-contrasts --tables", "operator-overlap --variant-effects"}
+MIXED = {key: names | {"figure --tables"} for key, names in MIXED.items()}
 """By key: options whose files may be of several models or operators."""
 TABLES = (".parquet", ".safetensors")
 

@@ -8,11 +8,9 @@ import torch
 
 from form_invariance.errors import UserError
 from form_invariance.experiment import ablation, intervene, readout
-from form_invariance.experiment.indirect_effect import indirect_effect
 from form_invariance.model.replay import last_token_neurons
 from form_invariance.stages.attribution import compute as attribution
 from form_invariance.stages.heuristics.activations import operand_maps
-from form_invariance.stages.interventions.compute import summarize
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.patching.ranking import rank_cell
 from form_invariance.statistics import normal_interval
@@ -65,18 +63,6 @@ def test_certain_and_impossible_answers(tiny):
     assert found.probability.tolist() == [1, 0]
     assert found.normalized_logit[0] == 1
     assert torch.isfinite(found.normalized_logit).all()
-
-
-def test_effects_of_changes_without_bounds():
-    change = torch.tensor([0.0, -800.0, 700.0], dtype=torch.float64)
-    effects = indirect_effect(change, torch.zeros(3, dtype=torch.float64))
-    assert effects[:2].tolist() == [0, -0.5]
-    assert torch.isfinite(effects).all()
-
-
-def test_faithfulness_of_one_prompt_has_no_width():
-    one = summarize(np.array([[0.25]]), np.array([1.0]), np.array([0.0]), 50, 0)
-    assert [float(values[0]) for values in one.values()] == [0.25] * 6
 
 
 def test_one_prompt_ranks():

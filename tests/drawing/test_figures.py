@@ -12,15 +12,12 @@ from planted_models import PLANTED
 from planted_run import MODEL, OPERATOR, separate
 
 from form_invariance.cli import main
-from form_invariance.drawing import figures, lines, style
+from form_invariance.drawing import figures, style
 from form_invariance.drawing.figures import figure_of
 from form_invariance.errors import UserError
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.stages.agreement import figure as agreement
-from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.interventions.table import INTERVENTIONS
-from form_invariance.stages.transfer import figure as transfer
-from form_invariance.statistics import student_factor
 from form_invariance.tables.files import read_table, write_table
 from form_invariance.tables.inputs import input_paths, read_inputs
 from form_invariance.verdicts.summary import figure as summary
@@ -93,12 +90,6 @@ def test_what_shares_no_neuron_has_no_panel(given, name):
         assert [axes.get_title() for axes in figure.axes[:4]] == titles
 
 
-def test_a_direction_is_from_the_donor_to_the_target(given):
-    (table,) = given[0]["transfer", "transfer"].values()
-    one = table.query("donor == 'symbolic' and target == 'code'").assign(pairs=5, n_neurons=1)
-    assert transfer.transfer({"transfer": one}, "m", PLANTED).axes[0].get_ylabel() == "symbolic\nto code"
-
-
 def test_the_summary_has_every_question_with_its_difference_and_verdict(given):
     """Of two models, of which one shares no neuron."""
     key = ("summary", "summary")
@@ -163,37 +154,6 @@ def test_tables_come_as_one_with_their_keys_in_the_order_given(planted, tmp_path
     write_table(read_table(paths[0], INTERVENTIONS), tmp_path / "x.parquet", INTERVENTIONS, {}, other)
     with pytest.raises(UserError, match="the table interventions of planted/code/- is missing; give one of each"):
         read_inputs(input_paths([*paths, tmp_path / "x.parquet"], inputs, "this figure needs"), inputs)
-
-
-def test_the_interval_over_draws_is_students():
-    assert np.isnan(student_factor(4))
-    columns = {"k": 10, "format": "code", "operator": "+", "neurons": "random"}
-    rows = pd.DataFrame({**columns, "faithfulness_ratio": [0.1, 0.2, 0.3, 0.4, 0.5]})
-    interval = interventions.over_draws(rows, "faithfulness_ratio").iloc[0]
-    half = 2.776 * np.std(rows["faithfulness_ratio"], ddof=1) / np.sqrt(5)
-    assert (interval["high"] - interval["low"]) / 2 == pytest.approx(half, rel=0.003)
-
-
-def test_a_line_has_the_colour_of_its_name():
-    """Wide lines are drawn first."""
-    looks = {"a": lines.Look("C0"), "b": lines.Look("C1", width=3), "c": lines.Look("C2", width=2)}
-    rows = [(name, k, k + place, np.nan) for place, name in enumerate(looks) for k in (1, 2, 3)]
-    table, axes = pd.DataFrame(rows, columns=["name", "k", "jaccard", "limit"]), Figure().subplots()
-    table.loc[table["k"] == 3, "jaccard"] = np.nan
-    lines.line_plot(axes, lines.line(table, table["name"], "jaccard", "limit", "limit"), "k", looks)
-    assert np.nanmin([one.get_ydata() for one in axes.lines]) == 1, "what is undefined is not drawn as 0"
-    colours = {name: look.colour for name, look in looks.items()}
-    assert {one.get_label(): one.get_color() for one in axes.lines} == colours
-
-
-def test_the_strongest_control_is_drawn_by_its_mean_over_draws():
-    rows = [("random", 0, 0.1), ("random", 1, 0.7), ("not_shared", -1, 0.5), ("matched", -1, 0.9)]
-    table = pd.DataFrame(rows, columns=["condition", "seed", "recovered"])
-    table = table.assign(k=10, low=0.0, high=1.0, pairs=5, n_neurons=1, donor_answer=0.0, operator="+")
-    table = pd.concat([table, table.iloc[:1].assign(condition="all_late", k=-1, recovered=0.95)])
-    lines = transfer._lines(table.assign(direction="a_to_b")).set_index("line")
-    assert lines.loc["control", "value"] == 0.5
-    assert (lines.loc["all_late", "k"], lines.loc["all_late", "value"]) == (10, 0.95)
 
 
 def test_neurons_of_two_layers_with_one_number_are_two():

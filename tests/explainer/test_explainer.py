@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from example_tables import filled
-from planted_models import LATE, PLANTED, TEMPLATES, planted_neurons
-from planted_run import OPERATOR, separate
+from planted_models import LATE, TEMPLATES, planted_neurons
+from planted_run import separate
 from safetensors.numpy import load_file
 
 from form_invariance.explainer import steps
@@ -88,25 +88,6 @@ def test_the_share_of_the_best_is_of_the_positive_effect():
     effects = pd.DataFrame({"ie_mean": [0.3, 0.1, -0.2], "best": [True, False, False]})
     assert steps.share_of_best(effects) == pytest.approx(0.75)
     assert np.isnan(steps.share_of_best(effects.tail(1)))
-
-
-def test_keep_only_and_knockout_are_shown_next_to_the_unmodified_model(planted):
-    contrasts = pd.read_parquet(planted.folder / "shared/intervention_contrasts.parquet")
-    given = {"interventions": tables(planted, "interventions"), "intervention_contrasts": contrasts}
-    table = steps.ablations(given, OPERATOR, PLANTED).set_index(["intervention", "set", "format"]).sort_index()
-    prompts = tables(planted, "interventions_prompts").query("intervention == 'good'")
-    before = prompts.groupby("format")["probability"].mean()
-    rows = given["interventions"].query("means == 'format' and positions == 'all'")
-    rows = rows.set_index(["intervention", "neurons", "format"]).sort_index()
-    for name in TEMPLATES:
-        for how in ("keep_only", "knockout"):
-            assert table.loc[(how, "whole model", name), "value"].item() == pytest.approx(before[name])
-            shown, own = table.loc[(how, "shared neurons", name)], rows.loc[(how, "circuit", name)]
-            assert shown["value"].tolist() == own["probability"].tolist()
-            assert shown["high"].tolist() == own["probability_high"].tolist()
-            shown, own = table.loc[(how, "random others", name)], rows.loc[(how, "random", name)]
-            assert sorted(shown["value"]) == sorted(own["probability"])
-            assert shown["low"].isna().all()
 
 
 def test_a_map_has_the_first_operand_across():

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 
 import pytest
 from configurations import SCHEMA, SMALL, with_value
@@ -109,14 +108,6 @@ def test_files_next_to_tokenizer_json_are_read(packaged_copy, options):
     in_memory = tokenizers.of_object(theirs, SIZE)
     for text in (f"{RESERVED}12", f"1+{RESERVED} ", "12+7=", " a = 7"):
         assert ours(packaged_copy, text) == in_memory.encode_batch([text])[0].tolist() == theirs(text)["input_ids"]
-
-
-def test_the_package_reads_its_own_tokenizers_as_transformers_does(tmp_path):
-    for source in sorted(PACKAGED.glob("*/tokenizer.json")):
-        copy = shutil.copytree(source.parent, tmp_path / source.parent.name)
-        plain, found = (tokenizers.load_tokenizer(folder) for folder in (source.parent, copy))
-        assert plain.tokenizer.to_str() == found.tokenizer.to_str()
-        assert (plain.bos, plain.vocabulary) == (found.bos, found.vocabulary)
 
 
 def test_the_kept_tokenizer_is_the_same(packaged_copy):

@@ -290,20 +290,6 @@ def test_the_largest_experiment_that_fits_is_proposed(monkeypatch, longest, chos
     assert (text, config["k"], seconds) == (f"k: {chosen}", chosen, 10 * chosen)
 
 
-def test_the_table_of_trials_has_a_cell_for_each_that_fits():
-    rows = [("{a}+{b}=", 0, "", 5, [0.25], False), ("{a}+{b}=", 2, "", 15, [0.5, 1.0], True)]
-    rows += [("{a}+{b}:", 0, "", 7, [0.0], False), ("{a}+{b}:", 2, "too long", 0, None, False)]
-    trials = pd.DataFrame(rows, columns=["wording", "examples", "misfit", "tokens", "by_digit", "chosen"])
-    title, *lines = writing.table(trials.assign(level="sums", format="symbolic", operator="+")).splitlines()
-    assert title == f"Right answers to sums, {questions.PROBLEMS} problems a trial; * is chosen."
-    assert [line.split()[2:] for line in lines[:3]] == [
-        ["tokens", "0-shot", "2-shot", "wording"],
-        ["5", "0.25", "0.50", "1.00*", '"{a}+{b}="'],
-        ["7", "0.00", '"{a}+{b}:"'],
-    ]
-    assert lines[3] == "1 trials do not fit the tokenizer, the first because: too long"
-
-
 def test_a_name_stays_a_name_in_yaml():
     for name in ("no", "null", "sums", "1e3", "a b", "ja: nein"):
         assert yaml.safe_load(f"{writing._key(name)}: 1") == {name: 1}

@@ -132,20 +132,6 @@ def test_work_grows_with_the_model_and_in_proportion_to_what_is_asked():
     assert work("interventions") < 2 * cell.passes(runs), "no run costs more than every token in every layer"
 
 
-def test_the_sizes_of_a_model_that_is_not_here_are_guessed_by_its_name():
-    size = job_costs.size_of({"source": "meta-llama/Meta-Llama-3-8B"})
-    assert [size.layers, size.d_model, size.d_mlp] == pytest.approx([32, 4096, 14_336], rel=0.05)
-
-
-def test_a_group_of_jobs_reads_the_weights_once():
-    """Its first job from a disk, the others from memory; the mean is between the two."""
-    alone, grouped = (job_costs.reading_seconds(MODEL, rule) for rule in ("", job_costs.GROUPED_RULES[0]))
-    weights = 4 * job_costs.parameters(MODEL["source"], None)
-    again = job_costs.FORKING + weights / job_costs.CACHED
-    assert alone == job_costs.STARTING + weights / job_costs.READING
-    assert job_costs.GROUPED * grouped - alone == pytest.approx((job_costs.GROUPED - 1) * again)
-
-
 def test_every_rule_that_reads_weights_has_a_cost():
     rules = "\n".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
     blocks = re.split(r"^(?:use rule \w+ as|rule) ", rules, flags=re.MULTILINE)[1:]
