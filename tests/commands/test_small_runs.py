@@ -1,4 +1,4 @@
-"""A run of operators that ask digits, from the census to the verdicts."""
+"""Runs with other settings than by default, from the census to the verdicts: digits, other partners and layers."""
 
 import kept
 import pandas as pd
@@ -37,3 +37,27 @@ def test_a_run_of_digits_ends_in_verdicts(tmp_path):
     for operator, asked in CONFIG["operators"].items():
         assert provenance_of(folder / f"word/{operator}/census.parquet")["digit"] == asked["digit"]
     kept.check("digits", kept.of_files(tmp_path / "results"))
+
+
+RARE = {
+    **SHIPPED,
+    "models": {"rare": {"source": "embedded:embedded-shared", "readout": "full"}},
+    "operators": {name: SHIPPED["operators"][name] for name in ("addition", "subtraction")},
+    "formats": {name: SHIPPED["formats"][name] for name in ("symbolic", "word")},
+    "operands": {"operand_min": 2, "operand_max": 60, "answer_min": 2, "answer_max": 90},
+    **{
+        "corrupt": "across_operators",
+        "late_from": 4,
+        "variant_operators": ["subtraction"],
+        "precision_prompts": 0,
+    },
+    **{"k": [15, 40], "k_shown": 15, "random_seeds": 2, "matched_seeds": 3, "mean_cache_prompts": 30},
+    **{"census_pairs": 200, "train_prompts": 8, "eval_prompts": 7, "corrupt_seeds": 2, "candidates": 100},
+    **{"transfer_pairs": 9, "bootstrap": 20, "seed": 11},
+}
+"""Other partners, layers and read-out than by default; and k_shown is not the largest k."""
+
+
+def test_a_run_with_rare_settings_makes_what_it_made(tmp_path):
+    replay(calls_of(tmp_path, RARE, "results/rare/shared/verdicts.parquet"), tmp_path)
+    kept.check("rare", kept.of_files(tmp_path / "results"))
