@@ -47,6 +47,13 @@ def test_published_scores_equal_the_golden_data(operator, monkeypatch):
     pd.testing.assert_frame_equal(floored, expected, check_dtype=False)
 
 
+def test_no_neuron_has_no_published_score():
+    none = np.zeros((0, 100), dtype=np.float32)
+    assert published.score(none, none, make_grid("a + b", 10)).to_dict("list") == {
+        name: [] for name in ("neuron", "heuristic", "score")
+    }
+
+
 SMALL = [("a * 900 + b * 90", 40), ("a // b", 4), ("a + b", 3)]  # fewer pairs than a class looks at, few answers
 
 

@@ -9,9 +9,9 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.heuristics import strict
 from form_invariance.stages.heuristics.classes import members_of
-from form_invariance.stages.heuristics.names import family
+from form_invariance.stages.heuristics.names import EXPRESSIONS, family
 from form_invariance.stages.heuristics.null import make_null
-from form_invariance.stages.heuristics.pairs import grid_prompts, make_digit_grid, take
+from form_invariance.stages.heuristics.pairs import grid_prompts, make_digit_grid, make_grid, result_ranges, take
 from form_invariance.stages.heuristics.rules import make_rules
 
 TENS, UNITS = (Arithmetic("a + b", OperandRange(10, 99, 10, 99), digit) for digit in (0, 1))
@@ -25,6 +25,17 @@ def test_the_grid_is_the_operators_own():
         assert (grid.answer == (grid.a + grid.b) // divisor % 10).all()
     with pytest.raises(UserError, match=r"no pair of operands of 'a \+ b', digit 1, is below 10"):
         make_digit_grid(UNITS, 10)
+
+
+def test_ranges_of_results_cover_every_answer_and_no_more():
+    digits = result_ranges(make_digit_grid(TENS, 100))
+    assert digits == [
+        (start, end) for width in (2, 3, 5) for start, end in zip(range(9), range(width, 11), strict=False)
+    ]
+    for expression in (*EXPRESSIONS.values(), "max(a, b)"):
+        grid, ranges = make_grid(expression, 200), result_ranges(make_grid(expression, 200))
+        last = max(199, grid.answer.max() if expression != "a - b" else 0)
+        assert max(start for start, _ in ranges) <= last < max(end for _, end in ranges), expression
 
 
 def test_rules_are_on_the_digit_the_operands_and_the_carry():

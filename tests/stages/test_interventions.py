@@ -49,6 +49,17 @@ def test_keep_only_and_knockout_equal_hooks(family_folders, family, name, center
                 np.testing.assert_allclose(got.probability[row], expected["probability"], atol=1e-6)
 
 
+def test_nothing_is_ablated_where_a_prompt_is_bos_alone(tiny):
+    model, (tokens, answers, means) = tiny[0], prepare(*tiny, "word")
+    run = next(ablation.start_runs(model, tokens[:, :1], answers, 2))
+    masks, unmodified = torch.ones(3, 2, model.config.d_mlp, dtype=torch.bool), {}
+    for center in (True, False):
+        found = ablation.ablate_all_positions(model, run, masks, means, True, center)
+        unmodified[center] = ablation.run_unmodified(model, run, center).normalized_logit
+        torch.testing.assert_close(found.normalized_logit, unmodified[center].expand(3, -1))
+    assert not torch.allclose(unmodified[True], unmodified[False])
+
+
 def test_only_the_kept_neurons_run_where_few_are_left(tiny, monkeypatch):
     model, (tokens, answers, means) = tiny[0], prepare(*tiny, "word")
     width, seen, without = model.config.d_mlp, [], ablation._without
