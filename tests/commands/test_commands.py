@@ -245,13 +245,14 @@ def renumbered(table):
 REFUSALS = {
     "does not have one partner for each": ("attribution", "--corrupt-table", CORRUPT, lambda table: table[1:]),
     "a corrupt partner has the same answer": ("attribution", "--corrupt-table", CORRUPT, with_one_answer),
+    "the files are of different models": ("circuit", "--effects", "indirect_effects", None),
     "with a model of another shape": ("interventions", "--mean-cache", "mean_cache", without_a_layer),
     "--tables: the table census of ": ("paper-tables", "--tables", CENSUS, None),
     ".safetensors must have the neurons of ": ("agreement", "--neurons", LABELLED_NEURONS, renumbered),
 }
 """By sentence: a command, the option whose first file is changed, its kind or schema, and what changes it.
 
-None: the file says that it is of another model.
+None: the file says that it is of another model, a table by the model's name, tensors by its source.
 """
 
 
@@ -264,11 +265,12 @@ def test_files_that_do_not_belong_together_are_refused(planted, tmp_path, capsys
     path = planted.place / words[place]
     changed, model = tmp_path / f"changed{path.suffix}", {} if change else {"model": "x"}
     made = provenance_of(path) | model
+    names = made["keys"] | ({} if isinstance(kind, str) else model)
     if isinstance(kind, str):
         read, write = (lambda: read_tensors(path, kind)[0]), write_tensors
     else:
         read, write = (lambda: read_table(path, kind)), write_table
-    write(change(read()) if change else read(), changed, kind, made, made["keys"] | model)
+    write(change(read()) if change else read(), changed, kind, made, names)
     words[place], words[-1] = str(changed), str(tmp_path / "out")
     assert main(words) == 2
     said = capsys.readouterr().err.strip().splitlines()[-1]

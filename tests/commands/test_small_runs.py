@@ -45,15 +45,10 @@ RARE = {
     "operators": {name: SHIPPED["operators"][name] for name in ("addition", "subtraction")},
     "formats": {name: SHIPPED["formats"][name] for name in ("symbolic", "word")},
     "operands": {"operand_min": 2, "operand_max": 60, "answer_min": 2, "answer_max": 90},
-    **{
-        "corrupt": "across_operators",
-        "late_from": 4,
-        "variant_operators": ["subtraction"],
-        "precision_prompts": 0,
-    },
+    **{"corrupt": "across_operators", "late_from": 4, "variant_operators": ["subtraction"]},
     **{"k": [15, 40], "k_shown": 15, "random_seeds": 2, "matched_seeds": 3, "mean_cache_prompts": 30},
     **{"census_pairs": 200, "train_prompts": 8, "eval_prompts": 7, "corrupt_seeds": 2, "candidates": 100},
-    **{"transfer_pairs": 9, "bootstrap": 20, "seed": 11},
+    **{"transfer_pairs": 9, "bootstrap": 20, "seed": 11, "precision_prompts": 0},
 }
 """Other partners, layers and read-out than by default; and k_shown is not the largest k."""
 

@@ -1,6 +1,6 @@
 """The keys of files: the names of the model, format and operator to which a table or a file of tensors belongs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ def common_keys(*paths: Path) -> dict[str, str]:
     Raises:
         UserError: they are of several models.
     """
-    _check_same("model", paths)
-    first, *others = map(keys_of, paths)
+    keys = {path: keys_of(path) for path in paths}
+    _check_same("model", keys)
+    first, *others = keys.values()
     return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 
 
@@ -32,24 +33,25 @@ def by_key(paths: Iterable[Path], *names: str) -> dict[Any, Path]:
         UserError: a file does not have a key, or two files have the same ones, or another key is not the same.
     """
     found: dict[Any, Path] = {}
+    keys: dict[Path, dict[str, str]] = {}
     for path in paths:
-        keys = keys_of(path)
-        if missing := [name for name in names if name not in keys]:
+        own = keys[path] = keys_of(path)
+        if missing := [name for name in names if name not in own]:
             raise UserError(f"{path} does not say its {missing[0]}; delete it and run snakemake again")
-        values = tuple(keys[name] for name in names)
+        values = tuple(own[name] for name in names)
         key = values if names[1:] else values[0]
         if key in found:
             raise UserError(f"{path} and {found[key]} are both of {'/'.join(values)}; give one file of each")
         found[key] = path
-    for name in sorted({name for path in found.values() for name in keys_of(path)} - set(names)):
-        _check_same(name, found.values())
+    for name in sorted(set().union(*keys.values()) - set(names)):
+        _check_same(name, keys)
     return found
 
 
-def _check_same(name: str, paths: Iterable[Path]) -> None:
-    first, *others = paths
+def _check_same(name: str, keys: Mapping[Path, Mapping[str, str]]) -> None:
+    first, *others = keys
     for other in others:
-        if keys_of(other).get(name) != keys_of(first).get(name):
+        if keys[other].get(name) != keys[first].get(name):
             raise UserError(f"{first} and {other} are not of the same {name}; give files of one {name}")
 
 
