@@ -1,17 +1,28 @@
 """Heuristics of an operator that asks one digit of its answer."""
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
 from embedded_training.recipe import DIGITS
 from form_invariance.errors import UserError
+from form_invariance.experiment.task_options import OperandOptions
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
-from form_invariance.stages.heuristics import strict
+from form_invariance.stages.heuristics import null, strict
 from form_invariance.stages.heuristics.classes import members_of
+from form_invariance.stages.heuristics.grid_options import GridOptions
+from form_invariance.stages.heuristics.heuristic_null_command import heuristic_null
 from form_invariance.stages.heuristics.names import EXPRESSIONS, family
-from form_invariance.stages.heuristics.null import make_null
-from form_invariance.stages.heuristics.pairs import grid_prompts, make_digit_grid, make_grid, result_ranges, take
+from form_invariance.stages.heuristics.pairs import (
+    grid_of_task,
+    grid_prompts,
+    make_digit_grid,
+    make_grid,
+    result_ranges,
+    take,
+)
 from form_invariance.stages.heuristics.rules import make_rules
 
 TENS, UNITS = (Arithmetic("a + b", OperandRange(10, 99, 10, 99), digit) for digit in (0, 1))
@@ -62,10 +73,26 @@ def test_planted_maps_get_their_rules():
     maps = np.stack([members_of(rule, grid) for rule in rules]) + 0.2 * rng.random((3, len(grid.a)))
     noise = rng.standard_normal(maps.shape)
     operand, result = np.concatenate([maps[:2], noise[2:]]), np.concatenate([noise[:2], maps[2:]])
-    table = strict.score(operand, result, grid, null=make_null(grid, maps=(150, 250)))
+    table = strict.score(operand, result, grid, null=null.make_null(grid, maps=(150, 250)))
     best = table[table["label"]].sort_values("score").groupby("neuron").last()
     assert best["heuristic"].map(family).tolist() == [*rules.values()]
     assert best["score"].tolist() == pytest.approx([1, 1, 1])
+
+
+@pytest.mark.parametrize("task", [TENS, Arithmetic("a // b", OperandRange(1, 99, 0, 99))])
+def test_random_maps_come_back_from_their_file(task, tmp_path, monkeypatch):
+    monkeypatch.setattr(null, "SCALE_MAPS", 60)
+    monkeypatch.setattr(null, "MAPS", 40)
+    path, limits = tmp_path / "maps.safetensors", OperandOptions(**asdict(task.limits))
+    options = GridOptions(expression=task.expression, digit=task.digit, limits=limits, max_operand=40)
+    grid = grid_of_task(task, 40)
+    heuristic_null(grid=options, seed=3, output=path)
+    found, made = null.read_null(path, {"seed": 3}, grid), null.make_null(grid, 3)
+    assert [one.name for one in found.rules.classes] == [one.name for one in made.rules.classes]
+    for name, values in null.to_arrays(made).items():
+        np.testing.assert_array_equal(getattr(found, name), values, err_msg=name)
+    with pytest.raises(UserError, match=r"of seed 3, not 4; draw them with the same --seed$"):
+        null.read_null(path, {"expression": task.expression, "seed": 4}, grid)
 
 
 def test_prompts_end_in_the_digits_before_the_answer(packaged):

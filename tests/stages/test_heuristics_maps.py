@@ -19,7 +19,7 @@ from form_invariance.stages.heuristics.names import family
 from form_invariance.stages.heuristics.null import make_null
 from form_invariance.stages.heuristics.pairs import Grid, grid_prompts, make_grid
 from form_invariance.stages.heuristics.rules import make_rules
-from form_invariance.stages.heuristics.table import HEURISTICS
+from form_invariance.stages.heuristics.table import HEURISTICS, strict_labels
 from form_invariance.tables.files import read_tensors, write_tensors
 
 NEURONS = {1: np.array([3, 60]), 3: np.array([0, 11, 79])}
@@ -122,6 +122,8 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
             expected = expected.assign(family=chosen["heuristic"].map(family)).sort_values(keys, ignore_index=True)
             got = table[(table["activations"] == activations) & (table["mode"] == mode)].reset_index(drop=True)
             pd.testing.assert_frame_equal(got[expected.columns], expected, check_exact=True)
+            if (mode, activations) == ("strict", "observed"):
+                assert strict_labels(table).reset_index(drop=True).equals(got[got["label"]].reset_index(drop=True))
     np.testing.assert_array_equal(np.sort(shuffled(maps, 7, "x"), axis=1), np.sort(maps, axis=1))
     for seed, name in ((7, "y"), (8, "x")):
         assert not np.array_equal(shuffled(maps, 7, "x"), shuffled(maps, seed, name))
