@@ -88,6 +88,10 @@ def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys, monkeypatch):
     kept.check("scout", {"numbers": kept.of_markup((said + output.read_text()).replace(str(tmp_path), ""))[""]})
     assert main(words) == 2
     assert "--force" in capsys.readouterr().err
+    monkeypatch.setattr("form_invariance.scouting.choice.trials", None)
+    with pytest.raises(TypeError):
+        main([*words, "--force"])
+    assert "sums" in checked(output)["operators"], "what is there is kept until there is another"
 
 
 def test_the_first_digit_is_the_one_with_the_highest_place():
