@@ -224,11 +224,13 @@ def test_it_lists_the_neurons_and_shows_hostile_text_as_it_is(open_from_disk, pa
 
 
 def test_a_pixel_is_where_its_operands_are(open_from_disk, path, data):
-    """The smallest and the largest value of all formats have the scale's end colours; a goes right, b up."""
+    """With the file's values; the smallest and largest have the scale's end colours; a goes right, b up."""
     one = data["operators"][OPERATOR]["neurons"][5]
     tab = open_from_disk(path, f"#operator={OPERATOR}&neuron={one['layer']}.{one['neuron']}")
     tab.wait_for_selector("canvas.map")
     values, grid = unpacked_maps(one["maps"]), make_grid(EXPRESSION, 30)
+    script = "gridOf(state.operator).then((grid) => mapsOf(here().neurons[5], grid)).then((maps) => maps.k)"
+    np.testing.assert_allclose(tab.evaluate(script), values, rtol=1e-6, atol=1e-6)
     script = "all => all.map((one) => [...one.getContext('2d').getImageData(0, 0, 30, 30).data])"
     images = np.array(tab.eval_on_selector_all("canvas.map", script)).reshape(-1, 30, 30, 4)
     colours = np.array([[*bytes.fromhex(colour[1:])] for colour in data["colours"]])

@@ -72,3 +72,5 @@ def test_one_prompt_ranks():
     assert table.sort_values("rank")["neuron"].tolist() == [1, 9, 4]
     assert table["ie_std"].tolist() == [0, 0, 0]
     assert np.isnan(normal_interval(0.5, np.array([0.5]))).all()
+    some = np.array([0.4, 0.7, 0.5])
+    assert normal_interval(0.5, np.append(some, np.nan)) == normal_interval(0.5, some)

@@ -60,6 +60,13 @@ def test_wrong_columns_are_not_written(tmp_path):
     assert not (tmp_path / "x.parquet").exists()
 
 
+WRITERS = [
+    lambda path: tables_io.write_text(path, "new"),
+    lambda path: tables_io.write_tensors({"x": np.arange(3)}, path, "kind", {}),
+    write,
+]
+
+
 def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
     path = tmp_path / "file"
     path.write_text("old")
@@ -72,9 +79,12 @@ def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
         tables_io.write_atomically(path, fail)
     assert path.read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 1
-    with path.open() as before:
-        tables_io.write_text(path, "new")
-        assert before.read() == "old", "who reads the file meanwhile has all of the old one"
+    for again in WRITERS:
+        path.write_text("old")
+        with path.open() as before:
+            again(path)
+            assert before.read() == "old", "who reads the file meanwhile has all of the old one"
+        assert path.read_bytes() != b"old"
 
 
 def test_the_next_writer_deletes_what_a_killed_writer_left(tmp_path):
