@@ -164,6 +164,21 @@ def test_what_was_not_seen_on_common_problems_may_be_so_in_every_cell():
     assert described(over_cells(alike))["high"] == pytest.approx((1 + (-np.log(0.025) - 1) / 10) / 20)
 
 
+def test_limits_need_a_value_two_resamples_and_five_prompts():
+    spread, problems = np.linspace(0, 1, 40), [named(30)]
+    no = [([np.nan, *spread], problems), ([0.5, *spread, np.nan], problems), ([0.5, 0.4], problems)]
+    for samples, asked in (*no, ([0.5, *spread], []), ([0.5, *spread], [named(FEWEST - 1)])):
+        assert np.isnan(contrasts.limits(np.array(samples), asked)).all()
+    for samples in ([0.5, 0, 1], [0.5, 0, 0, 1], [0.5, 0, 1, 1]):
+        low, high, _ = contrasts.limits(np.array(samples), problems)
+        assert high - low > 0.5
+    half = -np.log(0.025) / 30
+    assert contrasts.limits(np.array([0.5, 0.3, 0.3]), problems) == pytest.approx((0.5 - half, 0.5 + half, 0))
+    assert contrasts.verdict(np.nan, 1) == contrasts.verdict(0.1, np.nan) == "undefined"
+    assert contrasts.verdict(0.2, 1, 0.1) == contrasts.verdict(-1, -0.2, 0.1) == "undecided"
+    assert not np.signbit(described(pair_of(np.zeros(9), np.zeros(9)), sign=-1)["difference"])
+
+
 def test_a_limit_within_two_errors_or_rounding_of_zero_is_undecided():
     assert (contrasts.verdict(2e-6, 3e-6), contrasts.verdict(-3e-6, -2e-6)) == ("yes", "no")
     assert {contrasts.verdict(1e-8, 3e-6), contrasts.verdict(-3e-6, -1e-8, 1e-9)} == {"undecided"}

@@ -62,6 +62,8 @@ def test_operator_tables_read_the_labels_of_every_mode_and_neuron():
         tables[name] = table.sample(frac=1, random_state=0)
     neurons = pd.concat([shared.assign(neurons="shared"), other])
     found, labelled = compute.operator_tables(tables, neurons, 20, 0, "x")
+    for table in (found, labelled):
+        assert table.index.equals(pd.RangeIndex(len(table)))
     keys = ["mode", "kind", "activations"]
     for key in which:
         some = labels[key]

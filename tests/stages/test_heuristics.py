@@ -49,9 +49,24 @@ def test_published_scores_equal_the_golden_data(operator, monkeypatch):
 
 def test_no_neuron_has_no_published_score():
     none = np.zeros((0, 100), dtype=np.float32)
-    assert published.score(none, none, make_grid("a + b", 10)).to_dict("list") == {
-        name: [] for name in ("neuron", "heuristic", "score")
-    }
+    table = published.score(none, none, make_grid("a + b", 10))
+    assert table.dtypes.map(str).to_dict() == {"neuron": "int64", "heuristic": "str", "score": "float64"}
+    assert table.empty
+
+
+def test_of_a_neuron_for_the_answer_zero_what_all_zeros_share_counts_nothing():
+    """Of two rows of one name the first; other neurons keep theirs."""
+    names = ["result_value_000", "result_0mod3", "result_0mod3", "op1_0mod3", "result_value_000", "result_0mod3"]
+    given = {"neuron": [0, 0, 0, 0, 1, 1], "heuristic": names, "score": [1, 0.7, 0.6, 0.5, 0.9, 0.7]}
+    found = published._cancel_zeros(pd.DataFrame(given))
+    assert found["score"].tolist() == [1, 0, 0.6, 0.5, 0.9, 0.7]
+
+
+def test_pairs_are_ordered_by_activation_and_ties_by_the_grid(monkeypatch):
+    monkeypatch.setattr(classes, "ROWS", 3)
+    maps = np.random.default_rng(0).integers(3, size=(7, 400)).astype(np.float32)
+    for where, order in classes.orders(maps):
+        np.testing.assert_array_equal(order, np.argsort(-maps[where], axis=1, kind="stable"))
 
 
 SMALL = [("a * 900 + b * 90", 40), ("a // b", 4), ("a + b", 3)]  # fewer pairs than a class looks at, few answers
@@ -88,7 +103,7 @@ def test_the_grid_is_all_pairs_with_an_answer(expression):
     pairs = [(a, b, eval(expression, {"a": a, "b": b, "max": max})) for a, b in product(operands, repeat=2)]
     expected = [pair for pair in pairs if 0 <= pair[2] <= 999]
     assert list(zip(grid.a.tolist(), grid.b.tolist(), grid.answer.tolist(), strict=True)) == expected
-    assert (EXPRESSIONS.get(grid.kind, "max(a, b)"), grid.max_operand) == (expression, 40)
+    assert ({**EXPRESSIONS, "other": "max(a, b)"}[grid.kind], grid.max_operand) == (expression, 40)
     assert kind_of(expression.replace(" ", "")) == kind_of(f" {expression}  ") == grid.kind
 
 

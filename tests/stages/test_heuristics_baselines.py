@@ -5,7 +5,7 @@ import pytest
 from form_invariance.experiment.controls import draw_control
 from form_invariance.problems.operands import OperandRange
 from form_invariance.randomness import generator
-from form_invariance.stages.heuristics import labels, pairs
+from form_invariance.stages.heuristics import labels, map_files, pairs
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.baselines import MIXED, directions, labelled_neurons, mean_effects
 from form_invariance.stages.heuristics.names import DIRECTION, MATCHED, NOISE, SHARED
@@ -24,6 +24,7 @@ def test_matched_neurons_are_drawn_by_a_stream_for_each_kind_operator_and_layer(
     variance, effects = values()
     table = labelled_neurons(SHARED_NEURONS, variance, effects, 5, "addition")
     assert table["neurons"].unique().tolist() == [SHARED, *MATCHED, DIRECTION, NOISE]
+    assert table.index.equals(pd.RangeIndex(len(table)))
     for kind, own in zip(MATCHED, (variance, effects), strict=True):
         for layer, shared in ((1, [5]), (3, [2, 70])):
             mask = np.isin(np.arange(80), shared)
@@ -70,7 +71,8 @@ def test_every_population_is_labelled_by_maps_of_its_own(tiny, monkeypatch):
     arrays, table = labels.label_cell(model, tokenizer, template, "addition", grid, mixed_up, 0.6, "the null", 5)
     assert table == "the table"
     assert seen["checked"] == (tokenizer, template, "template of addition", OperandRange(0, 11, 0, 22))
-    maps, written, _, rows, *others = seen["labelled"]
+    maps, written, given, rows, *others = seen["labelled"]
+    assert (given, len(maps)) == (grid, len(rows))
     assert others == [0.6, "the null", 5, "addition/{a}+{b}="]
     ordered = neurons.sort_values(["neurons", "layer", "neuron"], ignore_index=True)
     pd.testing.assert_frame_equal(rows, ordered)
@@ -94,5 +96,11 @@ def test_every_population_is_labelled_by_maps_of_its_own(tiny, monkeypatch):
             expected = [part[0] for part in of(layer, [neuron])]
         np.testing.assert_allclose(maps[place], expected[0], atol=2e-5)
         np.testing.assert_allclose(written[place], expected[1], atol=2e-5)
-    np.testing.assert_array_equal(arrays["sampled"], maps[:, arrays["sampled_pairs"]])
+    expected = map_files.sample(maps, grid, 5, "addition")
+    for name, one in expected.items():
+        np.testing.assert_array_equal(arrays[name], one)
+    for some in (neurons[neurons["neurons"] == MATCHED[0]], neurons[:0]):
+        arrays, _ = labels.label_cell(model, tokenizer, template, "addition", grid, some, 0.6, "the null", 5)
+        assert (arrays["neurons"].shape, len(arrays["sampled"])) == ((0, 2), len(some))
+    arrays, _ = labels.label_cell(model, tokenizer, template, "addition", grid, mixed_up, 0.6, "the null", 5)
     assert arrays["neurons"].tolist() == [[1, 5], [3, 2], [3, 70]]

@@ -34,6 +34,7 @@ def test_the_grid_is_the_operators_own():
         pairs = [(a, b) for a in range(10, 60) for b in range(10, 60) if a + b <= 99]
         assert list(zip(grid.a.tolist(), grid.b.tolist(), strict=True)) == pairs
         assert (grid.answer == (grid.a + grid.b) // divisor % 10).all()
+        assert [*grid.asked.index] == [*range(len(pairs))]
     with pytest.raises(UserError, match=r"no pair of operands of 'a \+ b', digit 1, is below 10"):
         make_digit_grid(UNITS, 10)
 
@@ -91,8 +92,11 @@ def test_random_maps_come_back_from_their_file(task, tmp_path, monkeypatch):
     assert [one.name for one in found.rules.classes] == [one.name for one in made.rules.classes]
     for name, values in null.to_arrays(made).items():
         np.testing.assert_array_equal(getattr(found, name), values, err_msg=name)
-    with pytest.raises(UserError, match=r"of seed 3, not 4; draw them with the same --seed$"):
-        null.read_null(path, {"expression": task.expression, "seed": 4}, grid)
+    assert made.scale_evidence.dtype == np.float32
+    with pytest.raises(UserError, match=r"of max_operand 40, not 41; draw them with the same --max-operand$"):
+        null.read_null(path, {"expression": task.expression, "max_operand": 41}, grid)
+    with pytest.raises(UserError, match=r"^--digit needs --operand-min"):
+        heuristic_null(grid=GridOptions(expression="a + b", digit=0, max_operand=40), seed=3, output=path)
 
 
 def test_prompts_end_in_the_digits_before_the_answer(packaged):
@@ -100,4 +104,6 @@ def test_prompts_end_in_the_digits_before_the_answer(packaged):
     grid = take(make_digit_grid(UNITS, 100), np.arange(0, 3000, 400))
     prompts, answers = grid_prompts(grid, tokenizer, "{a}+{b}=", "x")
     assert prompts == [f"{a}+{b}={(a + b) // 10}" for a, b in zip(grid.a, grid.b, strict=True)]
+    with pytest.raises(UserError, match=r"^x: template"):
+        grid_prompts(grid, tokenizer, "{a}=", "x")
     assert [tokenizer.text(int(token)) for token in answers] == [str(n % 10) for n in grid.a + grid.b]

@@ -11,8 +11,10 @@ from form_invariance.model import loading as models
 from form_invariance.model.decoder import Norm
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.templates import render
+from form_invariance.randomness import generator
 from form_invariance.stages.heuristics import map_files, published, strict
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
+from form_invariance.stages.heuristics.baselines import smooth_noise
 from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.labels import label_maps, shuffled
 from form_invariance.stages.heuristics.names import family
@@ -32,6 +34,7 @@ def test_operand_maps_equal_hooks(tiny, tiny_folder, templates, format_name):
     grid = make_grid("a // b", 20)
     template = templates.formats[format_name]["division"][0]
     maps = operand_maps(model, tokenizer, grid_prompts(grid, tokenizer, template, "")[0], NEURONS)
+    assert maps.dtype == np.float32
     places = [0, 7, len(grid.a) // 2, len(grid.a) - 1]
     prompts = [render(template, int(grid.a[place]), int(grid.b[place])) for place in places]
     tokens = torch.from_numpy(tokenizer.encode_batch(prompts))
@@ -127,19 +130,33 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
     np.testing.assert_array_equal(np.sort(shuffled(maps, 7, "x"), axis=1), np.sort(maps, axis=1))
     for seed, name in ((7, "y"), (8, "x")):
         assert not np.array_equal(shuffled(maps, 7, "x"), shuffled(maps, seed, name))
+    stream = generator(7, "shuffled-activations", "x")
+    np.testing.assert_array_equal(shuffled(maps, 7, "x"), stream.permuted(maps, axis=1))
+
+
+def test_no_neuron_has_no_logit_no_noise_and_no_label(tiny):
+    grid = make_grid("a + b", 10)
+    none = np.zeros((0, len(grid.a)), dtype=np.float32)
+    for found in (answer_logits(tiny[0], tiny[1].number_tokens(grid.answer), {}), smooth_noise(grid, 0, 7)):
+        assert (found.shape, found.dtype) == (none.shape, none.dtype)
+    table = label_maps(none, none, grid, ROWS[:0], 0.6, None, 7, "x")
+    assert [*table.columns] == [*HEURISTICS.columns]
+    assert table.dtypes[["layer", "neuron", "label"]].map(str).tolist() == ["int64", "int64", "bool"]
 
 
 def test_maps_come_back_from_their_file(tmp_path):
     grid = make_grid("a // b", 30)
     rng = np.random.default_rng(1)
-    maps = rng.normal(size=(3, len(grid.a))).astype(np.float32) * np.array([[1], [40], [0]], dtype=np.float32)
-    by_answer = rng.normal(size=(3, grid.answer.max() + 1)).astype(np.float32)
+    maps = rng.normal(size=(3, len(grid.a))) * np.array([[1], [40], [0]])
+    by_answer = rng.normal(size=(3, grid.answer.max() + 1))
     logits = by_answer[:, grid.answer]
     tensors = map_files.to_arrays(maps, logits, grid, {1: np.array([4, 9]), 3: np.array([2])})
+    assert [str(tensors[name].dtype) for name in ("codes", "low", "step", "logits")] == ["uint8", *["float32"] * 3]
     write_tensors(tensors, tmp_path / "maps.safetensors", map_files.KIND, {})
     found = map_files.from_arrays(read_tensors(tmp_path / "maps.safetensors", map_files.KIND)[0])
     assert found.neurons.to_dict("list") == {"layer": [1, 1, 3], "neuron": [4, 9, 2]}
-    np.testing.assert_array_equal(found.logits, logits)
+    assert found.maps.dtype == np.float32
+    np.testing.assert_array_equal(found.logits, logits.astype(np.float32))
     np.testing.assert_array_equal(np.stack([found.a, found.b, found.answer]), [grid.a, grid.b, grid.answer])
     half_a_step = (maps.max(1) - maps.min(1)) / map_files.LEVELS / 2
     assert (np.abs(found.maps - maps).max(1) <= half_a_step * 1.01 + 1e-7).all()
@@ -152,6 +169,8 @@ def test_the_sample_has_the_same_random_pairs_in_every_format():
     pairs = first["sampled_pairs"]
     np.testing.assert_array_equal(pairs, second["sampled_pairs"])
     np.testing.assert_array_equal(second["sampled"], maps[1][:, pairs])
+    drawn = generator(5, "sampled-pairs", "addition").choice(len(grid.a), map_files.SAMPLED, replace=False)
+    assert {*pairs.tolist()} == {*drawn.tolist()}
     assert len(np.unique(pairs)) == map_files.SAMPLED < len(grid.a)
     assert pairs.mean() == pytest.approx(len(grid.a) / 2, rel=0.1)
     for seed, name in ((6, "addition"), (5, "other")):

@@ -25,6 +25,7 @@ from form_invariance.stages.mean_cache import compute as mean_cache
         *(("llama", "symbolic", True, 2, True), ("llama", "symbolic", True, 3, True)),
         *(("llama", "word", False, 2, False), ("gpt2", "word", True, 2, True)),
         *(("gpt-neox", "symbolic", True, 2, True), ("gemma2", "symbolic", True, 2, True)),
+        ("llama-tied", "symbolic", True, 2, True),
     ],
 )
 def test_keep_only_and_knockout_equal_hooks(family_folders, family, name, center, first, bos):
