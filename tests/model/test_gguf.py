@@ -12,7 +12,6 @@ from hugging_face import TOKENS, logits_of
 from safetensors.torch import load_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from conftest import ROOT
 from embedded_training.tokenizer import build_tokenizer
 from form_invariance import library
 from form_invariance.cli import main
@@ -232,18 +231,3 @@ def test_a_file_as_source(original, tmp_path):
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(UserError, match=f"^{path} has changed since"):
         load_model(arguments)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["smollm2-135m", "qwen2.5-coder-0.5b", "gemma3-270m"])
-def test_real_files(tmp_path, name):
-    path = ROOT / f"models/{name}.gguf"
-    if not path.exists():
-        pytest.skip(f"run 'make models/{name}.gguf'")
-    write_folder(path, tmp_path / "out")
-    tokenizer = tokenizers.load_tokenizer(tmp_path / "out")
-    if name.startswith("smollm2"):
-        # Digits are split off first, so that the two spaces before one are a token.
-        assert tokenizer.tokens("x  5") == ["x", "  ", "5"]
-    tokens = torch.from_numpy(tokenizer.encode_batch(["The capital of France is the city of"]))
-    assert tokenizer.text(int(logits_of(tmp_path / "out", tokens).argmax())) == " Paris"

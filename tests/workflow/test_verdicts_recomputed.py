@@ -1,4 +1,4 @@
-"""Verdicts of the demo, computed once more from the tables by prompt and by pair, without the package.
+"""Verdicts of knockout and transfer from the demo's tables by prompt and by pair, without the package.
 
 The computation follows docs/method.md, section 15; its bootstrap draws the problems by NumPy's multinomial.
 """
@@ -12,7 +12,7 @@ from scipy.stats import t as student
 
 RESULTS = Path(__file__).parents[2] / "results"
 MODEL = RESULTS / "embedded-shared"
-FEWEST, RESAMPLES, SERVES = 5, 4000, 0.8
+FEWEST, RESAMPLES = 5, 4000
 HALVES = ("half_1_circuit", "half_2_circuit")
 pytestmark = pytest.mark.skipif(
     not (RESULTS / "report.html").exists(), reason="needs the demo's results (make demo)"
@@ -136,89 +136,3 @@ def test_donors(values, k):
     halves = [values(half, k).groupby(["cell", "operator"])["value"].mean() for half in ("half_1_", "half_2_")]
     noise = ranking_noise(pd.concat(halves, axis=1).dropna())  # of the cells with enough pairs
     agrees(interval(values("", k), noise), verdict(values.__name__, "rate", k))
-
-
-def damage_by_cell(k, intervention):
-    """Mean probability lost by each kind of neurons (columns) on each problem (rows), by format and operator."""
-    table = pd.read_parquet(MODEL / "shared/specificity_prompts.parquet")
-    chosen = (table["k"] == k) & (table["intervention"] == intervention) & (table["task"] == table["operator"])
-    table = table[chosen].assign(problem=problem(table[chosen]))
-    for (name, operator), rows in table.groupby(["format", "operator"]):
-        yield name, operator, rows.groupby(["problem", "neurons"])["probability"].mean().unstack("neurons")
-
-
-@pytest.mark.parametrize("k", [50, 150])
-@pytest.mark.parametrize(
-    ("intervention", "metric"), [("knockout", "probability"), ("keep_only", "probability kept")]
-)
-def test_exchanged_neurons_against_a_formats_own(k, intervention, metric):
-    cells, by_half = [], {}
-    for name, operator, lost in damage_by_cell(k, intervention):
-        others = [f"best_in_{form}" for form in ("symbolic", "code", "word") if form != name]
-        values = {"first": lost[others].mean(axis=1), "second": lost[f"best_in_{name}"]}
-        for half in ("half_1_", "half_2_"):
-            by_half["first", half, name, operator] = lost[[half + other for other in others]].mean(axis=1).mean()
-            by_half["second", half, name, operator] = lost[f"{half}best_in_{name}"].mean()
-        sign = 1 if intervention == "knockout" else -1
-        control = sign * lost[["random_variance_of_own_best", "random_effect_of_own_best"]]
-        strongest = control[control.mean().idxmax()]
-        values = {side: sign * value - strongest for side, value in values.items()}
-        cells.append(pd.DataFrame(values).reset_index().assign(cell=f"{name} {operator}", operator=operator))
-    every, row = pd.concat(cells), verdict("exchange", metric, k)
-    means = every.groupby("cell")[["first", "second"]].mean().mean()
-    assert (row["value"], row["control_value"]) == pytest.approx((means["first"], means["second"]), abs=1e-9)
-    first, second = (bootstrap(every.assign(value=every[side])) for side in ("first", "second"))
-    if row["verdict"] == "undefined":
-        assert np.percentile(second, 2.5) < 0.1 * means["second"]
-        return
-    ratio, (low, high) = means["first"] / means["second"], np.percentile(first / second, [2.5, 97.5])
-    # A control's level is the same by either half; it cancels, since only differences of halves count.
-    halves = pd.Series(by_half).rename_axis(["side", "half", "format", "operator"]).unstack("side")
-    halves = (halves["first"] - ratio * halves["second"]).unstack("half")
-    noise = ranking_noise(halves) / means["second"]
-    limits = ratio - np.hypot(ratio - low, noise), ratio + np.hypot(high - ratio, noise)
-    agrees((ratio - SERVES, *(limit - SERVES for limit in limits)), row)
-
-
-@pytest.mark.parametrize("k", [50, 150])
-def test_exchanged_neurons_against_other_operators_best(k):
-    whole = pd.read_parquet(MODEL / "shared/specificity_prompts.parquet")
-    whole = whole[(whole["k"] == k) & (whole["intervention"] == "knockout")]
-    whole = whole.assign(problem=problem(whole), own=whole["task"] == whole["operator"])
-
-    def differences(half):
-        best = half + "best_in_"
-        table = whole[whole["neurons"].str.startswith(best) & (whole["neurons"] != best + whole["format"])]
-        # Every set counts once.
-        lost = table.groupby(["format", "task", "problem", "own"])["probability"].mean().unstack("own")
-        return (lost[True] - lost[False]).rename("value").reset_index().rename(columns={"task": "operator"})
-
-    halves = [differences(half).groupby(["format", "operator"])["value"].mean() for half in ("half_1_", "half_2_")]
-    by_half, every = pd.concat(halves, axis=1), differences("")
-    every = every.assign(cell=every["format"] + " " + every["operator"])
-    agrees(interval(every, ranking_noise(by_half)), verdict("exchange", "probability beyond operator", k))
-
-
-def lost_more_by_own(name, operator, lost, half=""):
-    """By problem, what the own circuit costs minus the one that costs most on the other half of the problems."""
-    others = [column for column in lost if column[0] == half + "circuit" and column[1] != operator]
-    odd = np.arange(len(lost)) % 2 == 1
-    by_odd, by_even = (lost[others][some].mean().idxmax() for some in (odd, ~odd))
-    value = lost[half + "circuit", operator] - np.where(odd, lost[by_even], lost[by_odd])
-    return pd.DataFrame({"value": value, "cell": f"{name} {operator}", "operator": operator, "format": name})
-
-
-@pytest.mark.parametrize("k", [50, 150])
-def test_an_operators_circuit_against_the_strongest_other_one(k):
-    table = pd.read_parquet(MODEL / "shared/specificity_prompts.parquet")
-    table = table[(table["k"] == k) & (table["intervention"] == "knockout")]
-    every, first, second = [], [], []
-    for (name, operator), rows in table.assign(problem=problem(table)).groupby(["format", "task"]):
-        lost = rows.groupby(["problem", "neurons", "operator"], sort=False)["probability"].mean()
-        lost = lost.unstack(["neurons", "operator"], sort=False)
-        if ("circuit", operator) in lost:
-            for half, found in (("", every), ("half_1_", first), ("half_2_", second)):
-                found.append(lost_more_by_own(name, operator, lost, half).reset_index())
-    halves = [pd.concat(found).groupby(["format", "operator"])["value"].mean() for found in (first, second)]
-    noise = ranking_noise(pd.concat(halves, axis=1))
-    agrees(interval(pd.concat(every), noise), verdict("specific", "probability", k))
