@@ -15,6 +15,7 @@ from form_invariance.beyond.family_knockout.answer import answer
 from form_invariance.beyond.family_knockout.compute import Carriers, GridPrompts, carriers, cell_pairs, paired_sets
 from form_invariance.beyond.family_knockout.figure import family_knockout
 from form_invariance.beyond.family_knockout.table import FAMILY_KNOCKOUT, METRICS
+from form_invariance.errors import UserError
 from form_invariance.experiment import intervene
 from form_invariance.experiment.contrasts import ALL, described, over_cells, paired, problems_of
 from form_invariance.problems.templates import render
@@ -134,6 +135,8 @@ def test_prompts_are_right_and_their_means_come_from_others(run, monkeypatch):
 
     monkeypatch.setattr(compute, "answer", answer)
     dataset = pd.DataFrame({"a": [1, 7, 3], "b": [2, 7, 9], "split": ["train", "train", "eval"]})
+    with pytest.raises(UserError, match=r"^template of addition: "):
+        compute.right_prompts(run, "{a}=", grid, [dataset], 8, 7, "addition")
     prompts = compute.right_prompts(run, TEMPLATE, grid, [dataset], 8, 7, "addition")
     pairs = [pair for pair in zip(grid.a, grid.b, strict=True) if {*pair} not in ({1, 2}, {7})]
     drawn = [pairs[place] for place in generator(7, "family-knockout", "addition").permutation(141)]

@@ -20,7 +20,7 @@ from form_invariance.beyond.specificity import tasks
 from form_invariance.beyond.specificity.answer import answer
 from form_invariance.beyond.specificity.compute import damages, matrix
 from form_invariance.beyond.specificity.contrasts import contrasts_table
-from form_invariance.beyond.specificity.damages import INTERVENTIONS, Damages, damage_by_prompt
+from form_invariance.beyond.specificity.damages import INTERVENTIONS, Damages
 from form_invariance.beyond.specificity.figure import exchange_matrix, unmodified_probability
 from form_invariance.beyond.specificity.neuron_sets import best_sets, circuit_sets
 from form_invariance.beyond.specificity.plain_text import PLAIN_TEXT
@@ -341,19 +341,6 @@ def made_up(seed, operators=("one", "two"), more=(), twice=0):
         of_task = name, task, problems, ""
         found += [Damages(*of_task, how, values, values, means, weights) for how in INTERVENTIONS]
     return found, dict.fromkeys("sc", sets)
-
-
-def test_the_table_by_prompt_has_the_damage_of_sets_with_neurons():
-    values, problems = np.array([[1.0, 0, 0], [np.nan] * 3, [0, -1, 1]]), [("+", 2, 5), ("+", 1, 9), ("+", -1, 3)]
-    damage = {"accuracy": values, "probability": values / 2}
-    sets = [labelled("+", name, place, np.ones((1, 2), dtype=bool)) for place, name in enumerate("xyz")]
-    table = damage_by_prompt(Damages("s", "+", problems, "", "knockout", {}, damage, {}, np.ones((3, 1))), sets)
-    expected = [("x", 0, 2, 5, 1), ("x", 0, 1, 9, 0), ("x", 0, -1, 3, 0)]
-    expected += [("z", 2, 2, 5, 0), ("z", 2, 1, 9, -1), ("z", 2, -1, 3, 1)]
-    assert [*map(tuple, table[["neurons", "seed", "a", "b", "lost"]].to_numpy())] == expected
-    assert (table["probability"] == table["lost"] / 2).all()
-    names = ["format", "task", "operator", "k", "intervention"]
-    assert table[names].drop_duplicates().values.tolist() == [["s", "+", "+", 5, "knockout"]]
 
 
 def beyond_control(means):

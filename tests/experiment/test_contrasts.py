@@ -34,6 +34,7 @@ def test_a_pair_equals_loops_over_the_resamples():
     first[2], second[5] = np.nan, np.nan
     problems = named(9)
     pair = contrasts.paired(first, second, problems, RESAMPLES, 3)
+    assert pair.control == ""
     kept = [place for place in range(9) if place not in (2, 5)]
     assert pair.problems == ([problems[place] for place in kept],)
     assert pair.first[0] == pytest.approx(np.mean([first[place] for place in kept]))
@@ -110,6 +111,8 @@ def test_draws_of_one_stream_are_the_same_neurons_in_every_cell():
     both = over_cells([pair_of(values, values, draws=some) for some in names])
     four, three = np.var((first + second) / 3, ddof=1) * 5 / 4, np.var(third / 3, ddof=1) * 4 / 3
     freedom = (four + three) ** 2 / (four**2 / 3 + three**2 / 2)
+    sums = {name: values.sum() for name, values in both.draws.items()}
+    assert sums == pytest.approx({"plus 4": (first + second).sum() / 3, "minus 3": third.sum() / 3})
     assert half_of(both.draws) == pytest.approx(t.ppf(0.975, freedom) * np.sqrt(four + three))
 
 
@@ -169,9 +172,9 @@ def test_limits_need_a_value_two_resamples_and_five_prompts():
     no = [([np.nan, *spread], problems), ([0.5, *spread, np.nan], problems), ([0.5, 0.4], problems)]
     for samples, asked in (*no, ([0.5, *spread], []), ([0.5, *spread], [named(FEWEST - 1)])):
         assert np.isnan(contrasts.limits(np.array(samples), asked)).all()
-    for samples in ([0.5, 0, 1], [0.5, 0, 0, 1], [0.5, 0, 1, 1]):
+    for samples in ([0.5, 0, 1], [0.5, 0, 0, 1], [0.5, 0, 1, 1], [0.5, 0, contrasts.ROUNDING]):
         low, high, _ = contrasts.limits(np.array(samples), problems)
-        assert high - low > 0.5
+        assert 0.94 < (high - low) / max(samples[1:]) < 1
     half = -np.log(0.025) / 30
     assert contrasts.limits(np.array([0.5, 0.3, 0.3]), problems) == pytest.approx((0.5 - half, 0.5 + half, 0))
     assert contrasts.verdict(np.nan, 1) == contrasts.verdict(0.1, np.nan) == "undefined"

@@ -104,7 +104,8 @@ def test_every_permutation_keeps_the_sets_of_a_format_and_of_a_layer():
 
 @pytest.mark.parametrize("permutations", [1, 50])
 def test_permutations_in_batches_are_as_many_as_asked_for(permutations, monkeypatch):
-    sizes, shuffle = [], compute._shuffle
+    streams, drawn, sizes, shuffle = [], compute.generator, [], compute._shuffle
+    monkeypatch.setattr(compute, "generator", lambda *given: streams.append(given) or drawn(*given))
     monkeypatch.setattr(compute, "_shuffle", lambda *given: sizes.append(given[2]) or shuffle(*given))
     monkeypatch.setattr(compute, "_ROWS", 7 * 20 + 19)
     alike = np.full((3, 20), 5, dtype=np.uint32)  # of equal sets every permutation is as good as what is observed
@@ -115,6 +116,7 @@ def test_permutations_in_batches_are_as_many_as_asked_for(permutations, monkeypa
     distinct = np.tile(np.arange(1, 21, dtype=np.uint32), (3, 1))  # only one permutation in 20!² is as good
     table = permutation_test(distinct, None, permutations, 0, "x").set_index("statistic")
     assert table.loc["exact", "p"] == 1 / (1 + permutations)
+    assert {*streams} == {(0, "agreement", "x")}
 
 
 def test_over_and_scope_choose_the_neurons_and_their_permutations():

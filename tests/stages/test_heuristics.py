@@ -62,6 +62,15 @@ def test_of_a_neuron_for_the_answer_zero_what_all_zeros_share_counts_nothing():
     assert found["score"].tolist() == [1, 0, 0.6, 0.5, 0.9, 0.7]
 
 
+@pytest.mark.parametrize("several", range(1, 8))
+def test_the_published_sets_have_two_to_five_answers(several):
+    """Which make 95 % of the top thousand pairs, and fewer of them do not."""
+    answer = np.append(np.arange(1000) % several, 9)
+    found = published._multi(np.arange(1001)[None], Grid(answer, answer, answer, "division", 10))
+    sets = [(0, f"result_multi_value_{several}={[*range(several)]}", pytest.approx(1))]
+    assert found == (sets if 1 < several < 6 else [])
+
+
 def test_pairs_are_ordered_by_activation_and_ties_by_the_grid(monkeypatch):
     monkeypatch.setattr(classes, "ROWS", 3)
     maps = np.random.default_rng(0).integers(3, size=(7, 400)).astype(np.float32)

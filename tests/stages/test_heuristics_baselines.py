@@ -65,6 +65,7 @@ def test_every_population_is_labelled_by_maps_of_its_own(tiny, monkeypatch):
     width = model.config.d_mlp
     neurons = labelled_neurons(SHARED_NEURONS, *values(width), 5, "addition")
     seen = {}
+    monkeypatch.setattr(map_files, "SAMPLED", 20)
     monkeypatch.setattr(pairs, "check_template", lambda *given: seen.update(checked=given))
     monkeypatch.setattr(labels, "label_maps", lambda *given: seen.update(labelled=given) or "the table")
     mixed_up = neurons.sample(frac=1, random_state=0)

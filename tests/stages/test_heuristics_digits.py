@@ -90,6 +90,7 @@ def test_random_maps_come_back_from_their_file(task, tmp_path, monkeypatch):
     heuristic_null(grid=options, seed=3, output=path)
     found, made = null.read_null(path, {"seed": 3}, grid), null.make_null(grid, 3)
     assert [one.name for one in found.rules.classes] == [one.name for one in made.rules.classes]
+    np.testing.assert_array_equal(null.make_null(grid).smoothness, null.make_null(grid, 0).smoothness)
     for name, values in null.to_arrays(made).items():
         np.testing.assert_array_equal(getattr(found, name), values, err_msg=name)
     assert made.scale_evidence.dtype == np.float32
@@ -97,6 +98,12 @@ def test_random_maps_come_back_from_their_file(task, tmp_path, monkeypatch):
         null.read_null(path, {"expression": task.expression, "max_operand": 41}, grid)
     with pytest.raises(UserError, match=r"^--digit needs --operand-min"):
         heuristic_null(grid=GridOptions(expression="a + b", digit=0, max_operand=40), seed=3, output=path)
+
+
+def test_evidence_of_rules_that_hold_for_all_pairs_or_for_none_is_a_number():
+    with np.errstate(all="raise"):
+        found = null.evidence(np.array([1, 0.5, 1, 1]), np.array([1, 0, 0, 0.5]), np.array([9, 9, 9, 9]))
+    assert found == pytest.approx([0, np.inf, np.inf, 9 * np.log(2)])
 
 
 def test_prompts_end_in_the_digits_before_the_answer(packaged):
