@@ -12,11 +12,11 @@ from scipy.stats import binomtest, kstest, rankdata
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
+from form_invariance.stages.heuristics import counts, strict
 from form_invariance.stages.heuristics import null as nulls
-from form_invariance.stages.heuristics import strict
 from form_invariance.stages.heuristics.counts import scorer
 from form_invariance.stages.heuristics.names import EXPRESSIONS, family, of_result
-from form_invariance.stages.heuristics.pairs import make_digit_grid, make_grid
+from form_invariance.stages.heuristics.pairs import Grid, make_digit_grid, make_grid
 from form_invariance.stages.heuristics.rules import make_rules
 from form_invariance.stages.heuristics.smoothness import LAGS, autocorrelation, random_maps
 from form_invariance.stages.heuristics.ties import rank, rank_untied, scores, untied
@@ -117,8 +117,10 @@ def test_planted_neurons_get_exactly_their_family(operator):
 @pytest.mark.parametrize(
     "grid", [make_grid(EVERY[name], 30) for name in EVERY] + [DIGIT_GRID], ids=[*EVERY, "digit"]
 )
-def test_random_maps_are_scored_like_neurons(grid):
-    rules = make_rules(grid)
+def test_random_maps_are_scored_like_neurons(grid, monkeypatch):
+    """Classes of one number by its values, others by their pairs."""
+    rules, by_pair, of_pairs = make_rules(grid), counts._by_pair, []
+    monkeypatch.setattr(counts, "_by_pair", lambda classes: of_pairs.extend(classes) or by_pair(classes))
     maps = np.stack([*random_maps(grid, 90, generator(5))]).astype(np.float32)
     maps[0, :6] = [-np.inf, -1e-42, -0.25, 1e-42, 3e38, np.inf]
     above = rank_untied(maps)
@@ -130,6 +132,7 @@ def test_random_maps_are_scored_like_neurons(grid):
     found, expected = scorer(rules, grid)(above), scores(ranks, rules.classes)[0]
     np.testing.assert_array_equal(found[plain], expected[plain])
     assert plain.mean() > 0.5
+    assert not {one.name.split("_")[0] for one in of_pairs} & {"op1", "op2", "result"}
 
 
 @pytest.mark.parametrize(
@@ -210,9 +213,12 @@ def plain_autocorrelation(values, grid):
     return found
 
 
-@pytest.mark.parametrize(("expression", "max_operand"), [("a * 60 + b", 25), ("a + b", 2 * LAGS[3])])
-def test_smoothness_equals_plain_loops(expression, max_operand):
-    grid = make_grid(expression, max_operand)
+SPARSE = Grid(np.array([0, 1, 5]), np.array([0, 0, 5]), np.array([0, 1, 10]), "addition", 6)
+"""One pair of neighbours."""
+
+
+@pytest.mark.parametrize("grid", [make_grid("a * 60 + b", 25), make_grid("a + b", 2 * LAGS[3]), SPARSE])
+def test_smoothness_equals_plain_loops(grid):
     maps = np.stack([0 * grid.a, np.random.default_rng(0).normal(size=len(grid.a)), grid.a // 3]).astype(float)
     found = autocorrelation(rank(maps), grid)
     for row, values in zip(found[1:], maps[1:], strict=True):
