@@ -299,11 +299,6 @@ def test_a_name_stays_a_name_in_yaml():
         assert yaml.safe_load(f"{writing._key(name)}: 1") == {name: 1}
 
 
-def test_cores_are_those_that_this_process_may_use(monkeypatch):
-    monkeypatch.setattr(sizes.machine.os, "sched_getaffinity", lambda _: {3})
-    assert sizes.machine.cores() == 1
-
-
 def test_every_job_reads_the_model(monkeypatch):
     """An estimate grows by the time of reading, of as many jobs as there are, one a core."""
     config = config_check.load(ROOT / "config/config.yaml")

@@ -114,6 +114,13 @@ def test_planted_neurons_get_exactly_their_family(operator):
             assert {family(one) for one in labels["heuristic"]} == {name}, (name, labels.to_string())
 
 
+def test_two_families_are_both_labels_at_the_lower_end():
+    grid, rng = make_grid("a + b", 40), np.random.default_rng(0)
+    maps = -6.0 * ((grid.a % 5 == 2) | ((10 <= grid.b) & (grid.b < 20))) - rng.normal(size=(1, len(grid.a)))
+    table = strict.score(maps, 0 * maps, grid, 0.3, null=null_of("a + b", 40, (200, 400)))
+    assert set(table[table["label"]]["heuristic"]) == {"op1_2mod5", "op2_range_10_20"}
+
+
 @pytest.mark.parametrize(
     "grid", [make_grid(EVERY[name], 30) for name in EVERY] + [DIGIT_GRID], ids=[*EVERY, "digit"]
 )
