@@ -84,6 +84,7 @@ def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
         with path.open() as before:
             again(path)
             assert before.read() == "old", "who reads the file meanwhile has all of the old one"
+            assert path.stat().st_mode == os.fstat(before.fileno()).st_mode
         assert path.read_bytes() != b"old"
 
 

@@ -55,7 +55,10 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         for leftover in path.parent.glob(f".{glob.escape(path.name)}.????????{glob.escape(end)}"):
             leftover.unlink(missing_ok=True)
+        temporary.touch()
+        mode = temporary.stat().st_mode
         write(temporary)
+        temporary.chmod(mode)  # safetensors makes files that their owner alone may read
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
