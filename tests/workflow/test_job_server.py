@@ -2,10 +2,13 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import chdir
 from functools import partial
+from threading import Thread
 
 import psutil
 import pytest
@@ -129,6 +132,16 @@ def test_who_the_server_cannot_serve_runs_by_itself(server, monkeypatch):
         for name, value in {**ALONE, job_server.ADDRESS: given, job_server.THREADS: threads}.items():
             monkeypatch.setenv(name, value)
         assert job_server.ask(["--version"]) is None
+
+
+def test_a_fork_that_ends_before_it_reads_its_command_counts_as_killed(tmp_path, monkeypatch):
+    with socket.socket(socket.AF_UNIX) as listener, chdir(tmp_path):
+        listener.bind("socket")
+        listener.listen()
+        monkeypatch.setenv(job_server.ADDRESS, f"{tmp_path}/socket:{ROOT}/src/form_invariance")
+        monkeypatch.setenv(job_server.THREADS, "1")
+        Thread(target=lambda: listener.accept()[0].close()).start()
+        assert job_server.ask(["--version"]) == job_server.KILLED
 
 
 @pytest.mark.nightly

@@ -61,9 +61,12 @@ def ask(argv: Sequence[str]) -> int | None:
         except OSError:
             return None
         request = json.dumps([list(argv), os.getcwd(), dict(os.environ)]).encode()
-        socket.send_fds(connection, [_SIZE.pack(len(request))], [0, 1, 2])
-        connection.sendall(request)
-        status = connection.recv(1)
+        try:
+            socket.send_fds(connection, [_SIZE.pack(len(request))], [0, 1, 2])
+            connection.sendall(request)
+            status = connection.recv(1)
+        except ConnectionError:  # The fork ended before it had read the request.
+            return KILLED
     return status[0] if status else KILLED
 
 
