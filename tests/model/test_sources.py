@@ -67,7 +67,8 @@ def snapshot(repository, names):
     for name in names:
         shutil.copy(repository / name, folder / name)
     (model / "refs").mkdir()
-    (model / "refs/main").write_text(COMMIT)
+    for revision in ("main", "v1"):
+        (model / "refs" / revision).write_text(COMMIT)
     return folder
 
 
@@ -96,6 +97,7 @@ def test_a_download_takes_what_is_read(repository, tmp_path, monkeypatch, weight
 
     names, taken = {*DESCRIPTION, INDEX, *OTHER_FILES, *SHARDS, *weights}, []
     (tmp_path / COMMIT).mkdir()
+    snapshot(repository, [*DESCRIPTION, *weights])  # It may be of another day.
 
     def download(hub_id, *, revision, allow_patterns):
         assert (hub_id, revision) == ("owner/name", COMMIT if taken else "v1")

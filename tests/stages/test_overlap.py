@@ -121,12 +121,12 @@ def test_formats_that_share_nothing_have_an_interval():
 
 @pytest.mark.parametrize("rule", ["positive", "top_k"])
 def test_dead_neurons_are_never_shared(rule):
-    """Of 40 neurons 30 are dead in every format; by their numbers, the first of them would fill up each top 25."""
+    """Of 40 neurons 30 are dead, in one layer all; by their numbers the first ones would fill up each top 25."""
     effects = np.tile(np.arange(40) % 4 == 0, (2, 12, 1)).astype(float)
-    members = {name: of_all(name, effects, effects, rule=rule) for name in "scw"}
+    members = {name: of_all(name, effects, effects, 0 * effects, rule=rule) for name in "scw"}
     assert set(circuit_table(members, [25])["neuron"]) == set(range(0, 40, 4))
     row = overlap_table(members, [25], 5, 0).query("layer == -1 and formats == 's+c+w'").iloc[0]
-    assert (row["members"], row["jaccard"]) == (20, 1)
+    assert row[["members", "jaccard", "chance"]].tolist() == pytest.approx([20, 1, expected_jaccard([10] * 3, 40)])
 
 
 def test_where_no_set_has_a_member_the_overlap_is_undefined():

@@ -139,6 +139,7 @@ def test_formats_are_probed_together_and_across(tiny):
     both = "symbolic+code"
     assert set(table["trained"]) == set(table["tested"]) == {*TEMPLATES, both}
     assert (table["position"] == 0).all()
+    assert table.groupby("trained")["train_prompts"].nunique().max() == 1
     # Even attention over more tokens gives a smaller sum: each format has a direction scaled its own way.
     for name in TEMPLATES:
         assert rows[name, name, 2] > 0.9
