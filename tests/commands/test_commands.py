@@ -222,12 +222,12 @@ def test_partners_of_other_operators_are_of_their_own_templates(planted, tmp_pat
 def test_a_family_is_knocked_out_on_pairs_that_ranked_it_in_no_format(planted, tmp_path, monkeypatch):
     from form_invariance.beyond.family_knockout import compute
 
-    real, left_out = compute.right_prompts, []
-    monkeypatch.setattr(compute, "right_prompts", lambda *given: left_out.append(given[3]) or real(*given))
+    real, seen = compute.right_prompts, []
+    monkeypatch.setattr(compute, "right_prompts", lambda *given: seen.append(given) or real(*given))
     monkeypatch.chdir(planted.place)
     (words,) = planted.commands("family-knockout")
     run(*words[:-1], tmp_path / "x.parquet")
-    assert [len(tables) for tables in left_out] == 3 * [3]
+    assert [(given[1], len(given[3])) for given in seen] == [(text, 3) for text in TEMPLATES.values()]
 
 
 def with_one_answer(table):

@@ -14,6 +14,7 @@ from huggingface_hub import constants
 
 from form_invariance.model.files import PACKAGED, resolve
 from form_invariance.model.folders import files_read
+from form_invariance.model.hub import cached
 from form_invariance.workflow import config_check
 
 NO_SOURCE = ["gpt2", "owner/name--x", "owner/name@v1", "models/x", "elsewhere/models/fetched", "hf.co/owner"]
@@ -76,6 +77,7 @@ def snapshot(repository, names):
 def test_only_files_that_are_read_are_missed_in_a_snapshot(repository, weights):
     folder = snapshot(repository, [*DESCRIPTION, *weights])
     assert resolve("owner/name") == folder
+    assert cached("owner/name", "another") is None
     assert {path.name for path in files_read(folder)} == {*DESCRIPTION, *weights}
 
 

@@ -36,6 +36,7 @@ def test_the_code_and_the_environment_of_a_rule_are_those_of_its_command():
         code = path.read_text()
         asked = re.findall(commands, code)
         assert re.findall(r'source_digest\("([\w-]+)"', code) == asked, path
+        assert not re.search(r'source_digest\("(figure|answers)"\)', code), "these import a stage's module by name"
         assert "ancient(" not in code, "what is made anew is read anew"
         for command, environment in zip(asked, re.findall(r"envs/(\w+)\.yaml", code), strict=True):
             read = (source_digest._read(source_digest.file_of(one)) for one in source_digest.modules_of(command))
