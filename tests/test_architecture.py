@@ -81,11 +81,7 @@ def test_files_are_written_by_the_function_that_replaces_them_whole():
     assert files == replacing | {"scouting/scout_command.py", "workflow/config_check.py"}
 
 
-def test_no_module_is_long():
-    long = {module: len(file_of(module).read_text().splitlines()) for module in modules()}
-    assert max(long.values()) <= 300, max(long, key=long.get)
-
-
-def test_every_file_of_rules_fits_on_two_screens():
-    for path in (ROOT / "workflow/rules").glob("*.smk"):
-        assert len(path.read_text().splitlines()) <= 80, path
+def test_modules_and_files_of_rules_are_short():
+    for folder, kind, most in ((PACKAGE, "*.py", 300), (ROOT / "workflow/rules", "*.smk", 80)):
+        for path in folder.rglob(kind):
+            assert len(path.read_text().splitlines()) <= most, path

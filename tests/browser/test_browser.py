@@ -231,6 +231,9 @@ def test_a_pixel_is_where_its_operands_are(open_from_disk, path, data):
     values, grid = unpacked_maps(one["maps"]), make_grid(EXPRESSION, 30)
     script = "gridOf(state.operator).then((grid) => mapsOf(here().neurons[5], grid)).then((maps) => maps.k)"
     np.testing.assert_allclose(tab.evaluate(script), values, rtol=1e-6, atol=1e-6)
+    script = "own => { const a = DATA.operators[own].b; DATA.operators.turned = { ...DATA.operators[own], a }; }"
+    tab.evaluate(script, OPERATOR)
+    assert tab.evaluate("gridOf('turned').then((grid) => [...grid.a])") == grid.b.tolist()
     script = "all => all.map((one) => [...one.getContext('2d').getImageData(0, 0, 30, 30).data])"
     images = np.array(tab.eval_on_selector_all("canvas.map", script)).reshape(-1, 30, 30, 4)
     colours = np.array([[*bytes.fromhex(colour[1:])] for colour in data["colours"]])
