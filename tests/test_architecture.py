@@ -81,7 +81,7 @@ def test_files_are_written_by_the_function_that_replaces_them_whole():
     assert files == replacing | {"scouting/scout_command.py", "workflow/config_check.py"}
 
 
-def test_modules_and_files_of_rules_are_short():
+def test_files_are_short():
     for folder, kind, most in ((PACKAGE, "*.py", 300), (ROOT / "workflow/rules", "*.smk", 80)):
         for path in folder.rglob(kind):
             assert len(path.read_text().splitlines()) <= most, path

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from form_invariance.statistics import ranks, resampled_interval, trimmed_mean
+from form_invariance.statistics import ranks, resampled_interval, student_factor, trimmed_mean
 
 
 @pytest.mark.parametrize("different", [1, 2, 7, 1000], ids=lambda n: f"{n} different values")
@@ -25,8 +25,9 @@ def test_the_trimmed_mean_is_that_of_scipy(prompts):
     np.testing.assert_allclose(trimmed_mean(effects), scipy.stats.trim_mean(effects, 0.1))
 
 
-def test_an_interval_is_that_of_the_resamples_that_have_a_value():
+def test_an_interval_is_that_of_the_resamples_that_have_a_value_or_students():
     values = np.append([0.3, np.nan], np.arange(101) / 100)
     assert resampled_interval(values) == (0.3, *np.quantile(values[2:], [0.025, 0.975]))
     assert np.isnan(resampled_interval(np.array([np.nan, 1.0, 2.0, 3.0]))).all()
     assert np.isnan(resampled_interval(np.array([0.3, np.nan, 1.0]))[1:]).all()
+    assert [student_factor(n) for n in (4, 5)] == pytest.approx([np.nan, scipy.stats.t(4).ppf(0.975)], nan_ok=True)

@@ -186,9 +186,6 @@ def test_the_pages_maps_are_the_files(data, cells):
     np.testing.assert_array_equal(np.array(own["answers"])[unpacked(own["place"], np.uint16)], grid.answer)
 
 
-# ---- in a real browser
-
-
 def texts(tab, selector):
     return tab.eval_on_selector_all(selector, "all => all.map((one) => one.innerText)")
 

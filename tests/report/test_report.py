@@ -18,8 +18,6 @@ from form_invariance.verdicts.summary.answer import QUESTION
 from form_invariance.verdicts.summary.table import VERDICTS
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>'
-
-
 FIGURES = ["figures/summary.svg", "figures/m/overlap.svg"]
 TABLES = [f"tables/{name}.csv" for name in CAPTIONS]
 TIMES = "benchmarks/report.tsv"

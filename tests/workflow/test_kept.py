@@ -18,15 +18,14 @@ def unordered(table):
 
 def test_no_rate_contains_a_pair_that_ranked_the_neurons(planted):
     """Interventions and specificity are measured on the eval prompts, transfer on pairs of its own."""
-    formats = planted_run.CONFIG["formats"]
-    every = pd.concat(pd.read_parquet(planted.cell(name, "dataset.parquet")) for name in formats)
-    train = unordered(every.query("split == 'train'"))
-    for name in formats:
-        pairs = unordered(pd.read_parquet(planted.cell(name, "dataset.parquet")).query("split == 'eval'"))
-        assert not pairs & train, name
-        prompts = pd.read_parquet(planted.cell(name, "interventions_prompts.parquet"))
+    kinds = ("dataset", "census", "interventions_prompts")
+    files = {kind: [planted.cell(name, f"{kind}.parquet") for name in planted_run.TEMPLATES] for kind in kinds}
+    tables = {kind: [*map(pd.read_parquet, paths)] for kind, paths in files.items()}
+    train = unordered(pd.concat(tables["dataset"]).query("split == 'train'"))
+    for dataset, prompts in zip(tables["dataset"], tables["interventions_prompts"], strict=True):
+        pairs = unordered(dataset.query("split == 'eval'"))
+        assert not pairs & train
         assert prompts["index"].nunique() == len(pairs) == planted_run.CONFIG["eval_prompts"]
     moved = unordered(pd.read_parquet(planted.shared("transfer_pairs.parquet")))
     assert not moved & train
-    censuses = pd.concat(pd.read_parquet(planted.cell(name, "census.parquet")) for name in formats)
-    assert moved <= unordered(censuses.query("uniform")), "a pair was not drawn uniformly"
+    assert moved <= unordered(pd.concat(tables["census"]).query("uniform")), "a pair was not drawn uniformly"
