@@ -207,3 +207,4 @@ def test_a_family_whose_rule_never_holds_has_no_numbers(monkeypatch):
     table = compute.family_knockout_table({("f", "o"): cell}, 100)
     assert (table[["cells", "prompts"]] == 0).all(axis=None)
     assert table[["ablated", "first", "second", "difference", "low", "high"]].isna().all(axis=None)
+    assert answer({"family_knockout": table}, 100)[0].sentence.startswith("Undefined: ")

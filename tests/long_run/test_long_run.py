@@ -50,7 +50,6 @@ def kill(process, way, rng):
     except subprocess.TimeoutExpired:
         # Snakemake may wait for its own lock (docs/troubleshooting.md); any other job would have ended by now.
         assert way == "term", f"Snakemake still runs, though it was killed ({way})"
-        print("Snakemake did not end after SIGTERM, and was killed", flush=True)
         for victim in [*everyone, process]:
             victim.kill()
         process.wait()
