@@ -9,7 +9,7 @@ import pytest
 from example_tables import filled
 
 from form_invariance.errors import UserError
-from form_invariance.experiment.answers import Answer, method_of, read_answers, write_answers
+from form_invariance.experiment.answers import Answer, read_answers, write_answers
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.paper.tables import CAPTIONS
 from form_invariance.report import page
@@ -77,13 +77,6 @@ def test_a_broken_file_is_named(finished_files, name):
         said = rf"^{path} cannot be read as [^\n]*; delete it and run snakemake again$"
         with pytest.raises(UserError, match=said):
             render(finished_files)
-
-
-def test_a_question_is_explained_by_the_method_of_its_stage(planted):
-    (path,) = planted.results.rglob("answers.json")
-    found = {one.question: one.method for one in read_answers(path)[1]}
-    assert found["Can the model do the problems?"] == method_of("census")
-    assert found["Where can the answer be read?"] == method_of("probe") != method_of("census")
 
 
 def test_the_page_needs_no_other_file_and_opens_from_disk(open_from_disk, finished_files):

@@ -1,9 +1,11 @@
-"""The runs of the planted models make what they made before, from the pairs that they should."""
+"""The runs of the planted models make what they made before; what must hold on any whole run holds on one."""
 
 import kept
 import pandas as pd
 import planted_run
 import pytest
+
+from form_invariance.experiment.answers import method_of, read_answers
 
 
 @pytest.mark.parametrize("which", ["planted", "separate"])
@@ -27,5 +29,10 @@ def test_no_rate_contains_a_pair_that_ranked_the_neurons(planted):
         assert not pairs & train
         assert prompts["index"].nunique() == len(pairs) == planted_run.CONFIG["eval_prompts"]
     moved = unordered(pd.read_parquet(planted.shared("transfer_pairs.parquet")))
-    assert not moved & train
-    assert moved <= unordered(pd.concat(tables["census"]).query("uniform")), "a pair was not drawn uniformly"
+    assert moved <= unordered(pd.concat(tables["census"]).query("uniform")) - train
+
+
+def test_a_question_is_explained_by_the_method_of_its_stage(planted):
+    found = {one.question: one.method for one in read_answers(next(planted.results.rglob("answers.json")))[1]}
+    assert found["Can the model do the problems?"] == method_of("census")
+    assert found["Where can the answer be read?"] == method_of("probe") != method_of("census")
