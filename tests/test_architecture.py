@@ -71,8 +71,7 @@ def test_pages_escape_whatever_they_show():
 def test_files_are_written_by_the_function_that_replaces_them_whole():
     """Others write what takes a file's place, what only this process reads, or what may be lost."""
     direct = re.compile(
-        r"""\.write_(text|bytes)\(|\.to_parquet\(|\bopen\([^)\n]*["'][wax]|save_(file|pretrained)\(|"""
-        r"""json\.dump\(|savefig\("""
+        r"\.write_(text|bytes)\(|\bopen\([^)\n]*['\"][wax]|(to_parquet|save_file|save_pretrained|json\.dump|savefig)\("
     )
     paths = (path for path in PACKAGE.rglob("*.py") if direct.search(path.read_text()))
     files = {path.relative_to(PACKAGE).as_posix() for path in paths}

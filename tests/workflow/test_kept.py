@@ -24,6 +24,7 @@ def test_no_rate_contains_a_pair_that_ranked_the_neurons(planted):
     files = {kind: [planted.cell(name, f"{kind}.parquet") for name in planted_run.TEMPLATES] for kind in kinds}
     tables = {kind: [*map(pd.read_parquet, paths)] for kind, paths in files.items()}
     train = unordered(pd.concat(tables["dataset"]).query("split == 'train'"))
+    assert len(train) >= planted_run.CONFIG["train_prompts"]
     for dataset, prompts in zip(tables["dataset"], tables["interventions_prompts"], strict=True):
         pairs = unordered(dataset.query("split == 'eval'"))
         assert not pairs & train
