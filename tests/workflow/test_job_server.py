@@ -75,7 +75,9 @@ def below(outer):
     return {process.pid for process in psutil.Process(outer.pid).children(recursive=True)}
 
 
-def test_a_command_by_the_server_writes_what_it_writes_alone(server, tmp_path):
+def test_a_command_by_the_server_writes_what_it_writes_alone(server, temporary, tmp_path):
+    with chdir(*temporary.iterdir()), socket.socket(socket.AF_UNIX) as leaving:
+        leaving.connect("socket")  # and asks nothing, as if it were killed: others are served as before
     assert main([*SMALL, f"--output={tmp_path}/alone"]) == 0
     assert ended(call(*SMALL, "--output=served", folder=tmp_path, **server))[0] == 0
     assert (tmp_path / "alone").read_bytes() == (tmp_path / "served").read_bytes()
@@ -135,9 +137,7 @@ def test_who_the_server_cannot_serve_runs_by_itself(server, monkeypatch):
 
 
 def test_a_fork_that_ends_before_it_reads_its_command_counts_as_killed(tmp_path, monkeypatch):
-    with socket.socket(socket.AF_UNIX) as listener, chdir(tmp_path):
-        listener.bind("socket")
-        listener.listen()
+    with chdir(tmp_path), socket.create_server("socket", family=socket.AF_UNIX) as listener:
         monkeypatch.setenv(job_server.ADDRESS, f"{tmp_path}/socket:{ROOT}/src/form_invariance")
         monkeypatch.setenv(job_server.THREADS, "1")
         Thread(target=lambda: listener.accept()[0].close()).start()

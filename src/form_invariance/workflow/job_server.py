@@ -160,7 +160,10 @@ def _listen(descriptor: int) -> None:
             with connection:
                 if not os.fork():
                     here.close()
-                    os._exit(_run(connection, forks))
+                    try:
+                        os._exit(_run(connection, forks))
+                    finally:  # Who asked has gone; a fork must not end as the server does, and remove its folder.
+                        os._exit(KILLED)
 
 
 def _run(connection: socket.socket, server: socket.socket) -> int:
