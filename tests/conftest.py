@@ -1,4 +1,4 @@
-"""Small models that the tests write: real architectures, random weights."""
+"""What the tests share: small models of real architectures with random weights, checkouts, a browser."""
 
 import gc
 import os

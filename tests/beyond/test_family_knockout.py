@@ -7,14 +7,13 @@ import oracles
 import pandas as pd
 import pytest
 import torch
-from example_tables import check_columns
 from small_prompts import CACHE_PROMPTS, plain_means, prepare
 
 from form_invariance.beyond.family_knockout import compute
 from form_invariance.beyond.family_knockout.answer import answer
 from form_invariance.beyond.family_knockout.compute import Carriers, GridPrompts, carriers, cell_pairs, paired_sets
 from form_invariance.beyond.family_knockout.figure import family_knockout
-from form_invariance.beyond.family_knockout.table import FAMILY_KNOCKOUT, METRICS
+from form_invariance.beyond.family_knockout.table import METRICS
 from form_invariance.errors import UserError
 from form_invariance.experiment import intervene
 from form_invariance.experiment.contrasts import ALL, described, over_cells, paired, problems_of
@@ -103,7 +102,8 @@ def test_losses_equal_hooks(tiny, run, tiny_folder, center, monkeypatch):
             after = oracles.readout(z, wanted, center)
             for metric in METRICS:
                 expected = before[metric] - after[metric]
-                np.testing.assert_allclose(lost[metric][number, prompt], expected, atol=2e-4)
+                limit = 1e-7 if metric == "probability" else 2e-4
+                np.testing.assert_allclose(lost[metric][number, prompt], expected, atol=limit)
     assert np.abs(lost["probability"]).max() > 1e-6, "the ablation did nothing"
 
 
@@ -118,7 +118,6 @@ def prompts_of(count, seed):
 def test_without_labels_nothing_is_told():
     assert list(cell_pairs(None, prompts_of(5, 0), {SHARED: LABELS.iloc[:0]}, ("f", "o"), True, 10, 0)) == []
     table = compute.family_knockout_table({}, 100)
-    check_columns(table, FAMILY_KNOCKOUT)
     (found,) = answer({"family_knockout": table}, 100)
     assert found.sentence == "Undefined: no shared neuron has a label that can be tried."
     family_knockout({"family_knockout": table}, "m", 10).draw_without_rendering()
@@ -179,7 +178,6 @@ def test_a_cells_rows_are_of_the_streams_of_their_seed(monkeypatch):
     assert partly, "prompts without a rule that holds are left out"
     cells = {names: dict(pairs), ("code", "addition"): dict(pairs[:3])}
     table = compute.family_knockout_table(cells, 100)
-    check_columns(table, FAMILY_KNOCKOUT)
     whole = table.query("k == 100 and format == operator == 'all' and neurons == 'shared' and family == 'all'")
     said = whole.set_index("metric")["verdict"].eq("yes").to_dict()
     assert said == {metric: metric == "probability" for metric in METRICS}

@@ -252,7 +252,7 @@ REFUSALS = {
 }
 """By sentence: a command, the option whose first file is changed, its kind or schema, and what changes it.
 
-None: the file says that it is of another model, a table by the model's name, tensors by its source.
+None: only the provenance changes, which names another model (of a table) or another source (of tensors).
 """
 
 

@@ -87,6 +87,7 @@ def test_commands(finished, tmp_path, command):
         target = [] if any(word.startswith("results/") for word in words) else ["--until", "census"]
         status, out = snakemake(finished, *target, *words, *dry, home=tmp_path)
         (finished / "my.yaml").unlink()
+        shutil.rmtree(finished / "models")
         assert status == 0, out
     elif words[:2] == ["-m", "form_invariance"]:
         # An unknown or missing option is an error.

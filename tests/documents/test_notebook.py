@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import re
-import time
 
 import matplotlib as mpl
 import pytest
@@ -23,14 +22,13 @@ def numbers(text):
 
 def test_the_notebooks_outputs_are_true():
     every = json.loads((ROOT / "docs/find_neurons.ipynb").read_text())["cells"]
-    cells, start = [cell for cell in every if cell["cell_type"] == "code"], time.monotonic()
+    cells = [cell for cell in every if cell["cell_type"] == "code"]
     space, found = {}, []
     for cell in cells:
         with contextlib.redirect_stdout(io.StringIO()) as said:
             exec("".join(cell["source"]), space)
         found.append((said.getvalue(), bool(plt.get_fignums())))
         plt.close("all")
-    assert time.monotonic() - start < 120
     for cell, (said, drawn) in zip(cells, found, strict=True):
         outputs = cell["outputs"]
         before = "".join(line for one in outputs if one["output_type"] == "stream" for line in one["text"])

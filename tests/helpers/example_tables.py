@@ -1,4 +1,4 @@
-"""Tables of a schema: a test names the columns that it is about, the others are filled in; and a check of one."""
+"""Tables of a schema: a test names the columns that it is about, the others are filled in."""
 
 from itertools import product
 
@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 _EMPTY = {"string": "", "int64": 0, "float64": np.nan, "bool": False}
-_TYPES = {"string": ("object", "str", "string")}
 
 
 def filled(schema, rows, names="", keys="", **alike):
@@ -35,12 +34,3 @@ def joined(tables, *keys):
     """Tables by key, a tuple, as one table with key columns."""
     frames = [table.assign(**dict(zip(keys, key, strict=True))) for key, table in tables.items()]
     return pd.concat(frames, ignore_index=True)
-
-
-def check_columns(table, schema, without=()):
-    """The schema's columns in any order, of its types, rows numbered from 0; `without` those added later."""
-    expected = {name: column.type for name, column in schema.columns.items() if name not in without}
-    assert set(table.columns) == set(expected)
-    for name, kind in expected.items():
-        assert str(table[name].dtype) in _TYPES.get(kind, (kind,)), name
-    assert table.index.tolist() == list(range(len(table)))

@@ -13,7 +13,7 @@ import yaml
 from filelock import FileLock
 
 ROOT = Path(__file__).parents[2]
-NASTY = 'it\'s "$(touch pwned)" `touch pwned` \\ $HOME; * {{x\n{a}+{b}='
+NASTY = 'it\'s "$(touch pwned)" `touch pwned` \\ $HOME; *\n{a}+{b}='
 
 
 def make_checkout(folder: Path, *, stub: bool = True) -> Path:
@@ -104,7 +104,7 @@ def _finish(folder: Path) -> None:
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     config |= yaml.safe_load((ROOT / "config/test.yaml").read_text())
     config["models"]["embedded-shared"]["dtype"] = "tf32"
-    config["formats"]["symbolic"]["templates"]["addition"] = NASTY.replace("{{x", "")
+    config["formats"]["symbolic"]["templates"]["addition"] = NASTY
     for own in config["formats"].values():
         own["variants"] = {operator: variants[:1] for operator, variants in own["variants"].items()}
     # A changed configuration is checked with every operand.

@@ -5,7 +5,7 @@ from hostile_values import FUZZ, refusal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from form_invariance.problems.templates import check_fields, fields_of, fill
+from form_invariance.problems.templates import check_fields, fill
 
 FIELDS = {"of": "{word}", "word": "dog", "first word": "cat", "größe": "2", "1": "one"}
 
@@ -43,7 +43,7 @@ PIECES = st.one_of(st.text('{} "0:;,\n[]+', max_size=5), PARTS)
 @FUZZ
 @given(st.lists(PIECES, max_size=8))
 def test_what_is_accepted_is_filled_as_written(pieces):
-    """By construction: only the pieces that are fields change, and what looks like a field is never left over."""
+    """By construction: only the pieces that are fields change."""
     known = {"a": "1", "b": "22", "word": "w"}
     template = "".join(pieces)
     if refusal(check_fields, template, "here", list(known))[1]:
@@ -52,4 +52,3 @@ def test_what_is_accepted_is_filled_as_written(pieces):
     for name, text in known.items():
         expected = expected.replace(f"{{{name}}}", text)
     assert fill(template, known) == expected
-    assert set(fields_of(template, list(known))) <= set(known)

@@ -91,7 +91,7 @@ def test_the_page_needs_no_other_file_and_opens_from_disk(open_from_disk, finish
     path = finished_files / "report.html"
     path.write_text(html)
     tab = open_from_disk(path)
-    assert tab.eval_on_selector_all("img", "all => all.every((one) => one.naturalWidth > 0 && one.alt)")
+    assert tab.eval_on_selector_all("img", "all => all[0] && all.every((i) => i.naturalWidth && i.alt)")
     tab.click("#further > summary")
     for width in (480, 1280):
         tab.set_viewport_size({"width": width, "height": 900})

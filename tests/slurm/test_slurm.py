@@ -29,7 +29,7 @@ snakemake.cli.main()"""
 """Snakemake whose plugin asks for the status every 2 seconds: it would wait 10 more after every check."""
 TABLE_RULES = "report explainer model_files browser dataset preflight ranking circuit overlap answers agreement "
 TABLE_RULES += "paper_tables contrasts summary heuristic_null labelled_neurons figure"
-"""Rules that run no model; and names of which theirs are made."""
+"""Words in the names of rules that run no model."""
 GROUPS = {
     "overlaps_embedded-shared_addition": ("4000M", "00:33:00"),
     "verdicts_embedded-shared": ("4000M", "00:20:00"),

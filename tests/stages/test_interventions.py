@@ -107,7 +107,7 @@ def test_full_ablation_equals_hooks(tiny, tiny_folder):
 
 @pytest.mark.parametrize(("family", "bos"), [("llama", True), ("gpt2", False)])
 def test_means_of_prompts_that_share_a_beginning_are_those_of_each_prompt(family_folders, family, bos):
-    """The beginning runs once for all; the means are those of an ordinary pass with hooks."""
+    """The means are those of an ordinary pass with hooks."""
     model, tokenizer = models.load(family_folders[family]), load_tokenizer(family_folders[family])
     tokenizer = tokenizer if bos else PromptTokenizer(tokenizer.tokenizer, None)
     prompts = [f"one is 1, two is 2, three is 3, this is {number}" for number in (4, 7, 9, 11)]

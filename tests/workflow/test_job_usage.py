@@ -33,13 +33,16 @@ def test_a_process_sends_its_time_and_memory():
         assert job_usage.receive(here) == []
         child = os.fork()
         if not child:
-            began = time.process_time()
-            filled = np.ones(50 << 17)  # 50 MiB
-            while time.process_time() - began < 0.3:
-                filled += 1
-            job_usage.send(fork, 5.0)
-            job_usage.send(fork, 6.0)
-            os._exit(0)
+            try:
+                began = time.process_time()
+                filled = np.ones(50 << 17)  # 50 MiB
+                while time.process_time() - began < 0.3:
+                    filled += 1
+                job_usage.send(fork, 5.0)
+                job_usage.send(fork, 6.0)
+                os._exit(0)
+            finally:
+                os._exit(1)
         _, status, known = os.wait4(child, 0)
         first, second = job_usage.receive(here)
     assert (status, first["began"], second["began"]) == (0, 5.0, 6.0)

@@ -182,4 +182,5 @@ def test_a_mistake_is_one_sentence(run_plan, finished, words, sentence):
     assert status == 2
     assert re.match(f"error: {sentence}", said.err), said.err
     assert "Traceback" not in said.err
+    (finished / "code.yaml").unlink()
     assert not {"pwned", "none"} & {path.name for path in finished.iterdir()}
