@@ -116,9 +116,9 @@ def test_interventions(run, dataset, means):
             for field in ("normalized_logit", "probability"):
                 got, expected = (getattr(one, field) for one in (whole, alone))
                 torch.testing.assert_close(got[..., here], expected, **CLOSE, msg=f"{names} {field}")
-    for column in ("knockout_probability", "knockout_normalized_logit"):
+    for column, limit in (("knockout_probability", 1e-8), ("knockout_normalized_logit", 1e-6)):
         expected = np.mean([single[column] for single in singles], axis=0)
-        np.testing.assert_allclose(effects[column], expected, atol=1e-8 if column == "knockout_probability" else 1e-6)
+        np.testing.assert_allclose(effects[column], expected, atol=limit)
 
 
 def test_transfer(run, census):
