@@ -156,15 +156,15 @@ def test_a_model_that_transformer_lens_cannot_run(planted, tmp_path, monkeypatch
 
 
 def test_weights_that_transformer_lens_cannot_load_end_the_check(planted, monkeypatch):
-    from form_invariance.beyond.engine_check import transformer_lens_bridge
+    from transformer_lens.model_bridge import TransformerBridge
 
-    def boot(*_):
-        raise RuntimeError("out of memory")
+    def boot(*_, **__):
+        raise ValueError("no such device")
 
     (words,) = planted.commands("engine-check")
     monkeypatch.chdir(planted.place)
-    monkeypatch.setattr(transformer_lens_bridge, "boot", boot)
-    with pytest.raises(RuntimeError, match="out of memory"):
+    monkeypatch.setattr(TransformerBridge, "boot_transformers", boot)
+    with pytest.raises(ValueError, match="no such device"):
         main(words)
 
 

@@ -12,6 +12,8 @@ import pytest
 import torch
 from damages import damages
 from hostile_values import refusal
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 from form_invariance.errors import UserError
 from form_invariance.stages.circuit.table import CIRCUIT
@@ -182,7 +184,13 @@ def test_damaged_tensors_are_refused_by_name_or_still_whole(tmp_path):
     same(tables_io.read_tensors(path, "mean_cache"))
     with pytest.raises(UserError, match="contains mean_cache, not indirect_effects"):
         tables_io.read_tensors(path, "indirect_effects")
-    check_damaged(path, partial(tables_io.read_tensors, path, "mean_cache"), same)
+    read = partial(tables_io.read_tensors, path, "mean_cache")
+    with safe_open(path, "numpy") as file:
+        metadata = file.metadata()
+    check_damaged(path, read, same)
+    for other in (effects.reshape(50, 3), effects.contiguous().view(torch.int32)):  # the same bytes
+        save_file({**tensors, "effects": other.contiguous()}, path, metadata)
+        assert "its checksum does not match" in refusal(read)[1]
 
 
 def test_files_carry_their_keys(tmp_path):

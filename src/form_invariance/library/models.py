@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 import torch
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.late_layers import first_late_layer
 from form_invariance.experiment.model_options import load_decoder
 from form_invariance.experiment.run import Run
 from form_invariance.library.tables import shown, whole
@@ -59,7 +60,7 @@ def load_model(
         else:
             model, encoder = _from_files(source, precision, place, revision, tokenizer)
     layers = model.config.n_layers
-    first = layers // 2 if given is None else given
+    first = first_late_layer("half_depth", layers) if given is None else given
     if not 0 <= first < layers:
         raise UserError(f"first_layer: {first} must be a layer of 0..{layers - 1} of this model")
     return Run(model, encoder, first)
