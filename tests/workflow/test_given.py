@@ -10,7 +10,7 @@ from form_invariance.workflow.given import merged, with_items
 from form_invariance.workflow.rule_options import copying_tasks, other_tasks
 
 
-@pytest.mark.parametrize("value", ["0.5", "[10, 20]", "{a: 1}", "text", "'010'", ""])
+@pytest.mark.parametrize("value", ["0.5", "[10, 20]", "{a: 1}", "'{a}+{b} = '", "'010'", ""])
 def test_a_value_is_that_of_a_file(tmp_path, value):
     path = tmp_path / "my.yaml"
     path.write_text(f"seed: {value}\nbootstrap: 5")
