@@ -69,14 +69,15 @@ def test_pages_escape_whatever_they_show():
 
 
 def test_files_are_written_by_the_function_that_replaces_them_whole():
-    """Others write what takes a file's place, what only this process reads, or what may be lost."""
+    """Others write or remove what takes a file's place, what only this process reads, or what may be lost."""
     direct = re.compile(
-        r"\.write_(text|bytes)\(|\bopen\([^)\n]*['\"][wax]|(to_parquet|save_file|save_pretrained|json\.dump|savefig)\("
+        r"\.write_(text|bytes)\(|\bopen\([^)\n]*['\"][wax]|unlink|rmtree|"
+        r"(to_parquet|save_file|save_pretrained|json\.dump|savefig)\("
     )
     paths = (path for path in PACKAGE.rglob("*.py") if direct.search(path.read_text()))
     files = {path.relative_to(PACKAGE).as_posix() for path in paths}
     replacing = {"tables/files.py", "drawing/style.py", "model/gguf.py", "workflow/job_usage.py"}
-    assert files == replacing | {"scouting/scout_command.py", "workflow/config_check.py"}
+    assert files == replacing | {"scouting/scout_command.py", "workflow/config_check.py", "workflow/job_server.py"}
 
 
 def test_files_are_short():

@@ -38,6 +38,7 @@ def test_the_code_and_the_environment_of_a_rule_are_those_of_its_command():
         assert re.findall(r'source_digest\("([\w-]+)"', code) == asked, path
         assert not re.search(r'source_digest\("(figure|answers)"\)', code), "these import a stage's module by name"
         assert "ancient(" not in code, "what is made anew is read anew"
+        assert not re.search(r"\{(input|output|params|log)[^}]*(?<!:q)\}", code), "a shell would act on it"
         for command, environment in zip(asked, re.findall(r"envs/(\w+)\.yaml", code), strict=True):
             read = (source_digest._read(source_digest.file_of(one)) for one in source_digest.modules_of(command))
             needed = {name.partition(".")[0] for _, names in read for name in names}

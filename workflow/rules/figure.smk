@@ -27,5 +27,5 @@ rule figure:
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
-        "python -m form_invariance figure {params.stage} {wildcards.figure} --tables {input:q}"
+        "python -m form_invariance figure {params.stage:q} {wildcards.figure} --tables {input:q}"
         " --title {wildcards.model:q} {params.k:q} --output {output:q} 2> {log:q}"
