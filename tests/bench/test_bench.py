@@ -1,4 +1,4 @@
-"""The counts of operations of the benchmark, and of job costs, against torch's counter."""
+"""The benchmark's counts of operations against torch's counter."""
 
 import pytest
 import torch
@@ -17,14 +17,8 @@ TINY = Shape(d_model=64, n_layers=4, d_mlp=96, n_heads=4, n_key_value_heads=2, v
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("random")
-    write_random_model(path, TINY)
-    return path
-
-
-@pytest.fixture(scope="module")
-def model(folder):
+def model(tmp_path_factory):
+    write_random_model(folder := tmp_path_factory.mktemp("random"), TINY)
     return load(folder)
 
 

@@ -7,13 +7,14 @@ import oracles
 import pandas as pd
 import pytest
 import torch
+from example_tables import filled
 from small_prompts import CACHE_PROMPTS, plain_means, prepare
 
 from form_invariance.beyond.family_knockout import compute
 from form_invariance.beyond.family_knockout.answer import answer
 from form_invariance.beyond.family_knockout.compute import Carriers, GridPrompts, carriers, cell_pairs, paired_sets
 from form_invariance.beyond.family_knockout.figure import family_knockout
-from form_invariance.beyond.family_knockout.table import METRICS
+from form_invariance.beyond.family_knockout.table import FAMILY_KNOCKOUT, METRICS
 from form_invariance.errors import UserError
 from form_invariance.experiment import intervene
 from form_invariance.experiment.contrasts import ALL, described, over_cells, paired, problems_of
@@ -120,7 +121,10 @@ def test_without_labels_nothing_is_told():
     table = compute.family_knockout_table({}, 100)
     (found,) = answer({"family_knockout": table}, 100)
     assert found.sentence == "Undefined: no shared neuron has a label that can be tried."
-    family_knockout({"family_knockout": table}, "m", 10).draw_without_rendering()
+    every = filled(FAMILY_KNOCKOUT, [(ALL, ALL, ALL, 0)], "format operator family cells", metric="accuracy")
+    for one in (table, every):
+        (axes, *_) = family_knockout({"family_knockout": one}, "m", 10).axes
+        assert [text.get_text() for text in axes.texts] == ["no label to try"]
 
 
 def test_prompts_are_right_and_their_means_come_from_others(run, monkeypatch):

@@ -18,7 +18,7 @@ from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.tables.files import read_table, write_table
 
 FIRST = 2
-NEURONS = {2: np.array([3, 60]), 3: np.array([0, 11, 79])}
+NEURONS = {2: np.array([3, 60]), 3: np.array([0, 3, 79])}
 PLACES = [(layer, int(neuron)) for layer, own in NEURONS.items() for neuron in own]
 
 

@@ -34,6 +34,7 @@ def test_what_is_no_number_ends_the_stage(tiny, value):
         ("the model's logits", lambda: ablation.run_unmodified(bad, run, True)),
         ("the model's logits", lambda: intervene.read_replaced(bad, run.last_token, answers, masks, given, True)),
         ("the model's logits", lambda: ablation.ablate_all_positions(bad, run, masks, means, True, True)),
+        ("these", lambda: readout.check_finite(torch.tensor([1, value]), "these")),
         ("the attributions", lambda: attribution.attribute(bad, tokens, corrupt, pairs, 2)),
     ):
         with pytest.raises(UserError, match=f"^{what} are not finite numbers in torch.float32; use"):

@@ -7,6 +7,7 @@ import kept
 import numpy as np
 import pandas as pd
 import pytest
+from example_tables import filled
 from matplotlib.figure import Figure
 from planted_models import PLANTED
 from planted_run import MODEL, OPERATOR, separate
@@ -18,6 +19,7 @@ from form_invariance.errors import UserError
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.stages.agreement import figure as agreement
 from form_invariance.stages.interventions.table import INTERVENTIONS
+from form_invariance.stages.overlap.table import DIFFERING, INVARIANCE
 from form_invariance.tables.files import read_table, write_table
 from form_invariance.tables.inputs import input_paths, read_inputs
 from form_invariance.verdicts.summary import figure as summary
@@ -105,6 +107,13 @@ def test_the_summary_has_every_question_with_its_difference_and_verdict(given):
         assert points == pytest.approx(decided["difference"].reset_index(drop=True).dropna().to_dict()), model
     numbers = [text for text in figure.axes[1].texts if text.get_va() == "top"]
     assert len(numbers) == decided["verdict"].isin(["yes", "no", "mixed", "undecided"]).sum() > 0
+
+
+def test_a_size_whose_invariance_is_withheld_is_named():
+    rows = [(5, np.nan), (9, 0.4)]
+    table = filled(DIFFERING, rows, "k value", operators="all", quantity=INVARIANCE)
+    figure = figure_of("overlap", "differing")[0]({"differing": table}, "m", 9)
+    assert "not given at k = 5: the ceiling is largely chance" in {one.get_text() for one in figure.axes[1].texts}
 
 
 OVERLAP = "shared/addition/overlap"

@@ -21,11 +21,6 @@ from form_invariance.stages.patching.table import RANKING
 pytestmark = pytest.mark.slow
 
 
-def tables(run, name):
-    """A table of every format."""
-    return pd.concat((pd.read_parquet(run.cell(one, f"{name}.parquet")) for one in TEMPLATES), ignore_index=True)
-
-
 def plain(html):
     """The text that a reader sees, on one line."""
     text = re.sub(r"<[^>]+>", " ", re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL))
@@ -47,7 +42,7 @@ def test_the_example_is_right_everywhere_and_nearest_to_the_mean(planted):
     train = dataset[dataset["split"] == "train"].sort_values("index")
     place = tensors[f"candidates.{layer}"].tolist().index(neuron)
     effects = tensors[f"effects.{layer}"][0, :, place].astype(float)
-    every = tables(planted, "census")
+    every = planted.table("census")
     times = every[every["correct"]].groupby(["a", "b"]).size()
     right = [n for n, pair in enumerate(zip(train["a"], train["b"], strict=True)) if times.get(pair, 0) == 3]
     assert 0 < len(right) < len(train)
@@ -64,7 +59,7 @@ def test_the_example_is_right_everywhere_and_nearest_to_the_mean(planted):
 
 
 def test_the_neuron_is_labelled_or_shared_or_the_best(planted):
-    every = tables(planted, "ranking")
+    every = planted.table("ranking")
     shared = pd.read_parquet(planted.shared("circuit.parquet"))[["layer", "neuron"]]
     means, nobody = every.groupby(["layer", "neuron"])["rank"].mean(), shared.head(0)
     for labelled, among in ((shared.iloc[3:6], shared.iloc[3:6]), (nobody, shared)):

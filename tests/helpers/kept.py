@@ -104,10 +104,7 @@ def of_files(folder: Path) -> dict[str, Iterable]:
 
 
 def check(name: str, rows: dict[str, Iterable], share: float = 0.01) -> None:
-    """Columns of fewer than FEW words are as kept, others up to what another processor's rounding may change.
-
-    KEEP=1 in the environment writes what is found as the new kept values.
-    """
+    """Columns of under FEW words are as kept, others up to other processors' rounding; KEEP=1 keeps them anew."""
     rows = {name: values for name, values in rows.items() if len(values) and not BY_ROUNDING.search(name)}
     path = FOLDER / f"{name}.csv"
     found = pd.DataFrame(map(measured, rows.values()), index=rows, columns=COLUMNS)

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import pandas as pd
 import planted_models
 import pytest
 from configurations import SHIPPED
@@ -50,6 +51,11 @@ class Run:
 
     def shared(self, table):
         return self.cell("shared", table)
+
+    def table(self, name):
+        """A table of every format."""
+        files = [self.cell(one, f"{name}.parquet") for one in TEMPLATES]
+        return pd.concat(map(pd.read_parquet, files), ignore_index=True)
 
     def commands(self, name):
         """The command lines of one command."""

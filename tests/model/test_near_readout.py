@@ -73,6 +73,17 @@ def test_a_token_that_is_far_away_in_the_tail_is_not_missed():
         assert compared(rows, ordinary, x)[0] < 2e-5, size
 
 
+def test_a_sum_that_overflows_is_read_out_in_full():
+    rows, ordinary = cloud()
+    rows[:, :PROMPTS] = ordinary[:, :PROMPTS] = 0.0
+    x = ordinary[:, None].repeat(1, RUNS, 1)
+    for prompt, best in enumerate((ordinary @ rows.T).argmax(-1)):
+        rows[best, prompt], x[prompt, :, prompt] = 40.0, 25.0
+    error, readouts = compared(rows, ordinary, x)
+    assert error < 1e-3
+    assert readouts.in_full == readouts.runs
+
+
 def test_the_drawn_part_is_needed_and_its_error_is_told(monkeypatch):
     """Where too few tokens are drawn, the runs whose error exceeds the tolerance are read out in full."""
     monkeypatch.setattr(module, "_DRAWN", 2_000)

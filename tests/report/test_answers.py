@@ -23,14 +23,14 @@ def test_the_worst_and_the_best_cell_of_the_uniform_sample():
 
 
 def test_the_first_layer_from_which_more_than_half_is_read_and_the_best():
-    accuracies = {"s": [0.2, 0.6, 0.9, 0.8], "w": [0.1, 0.2, 0.5, 0.4]}
+    accuracies = {"s": [0.2, 0.6, 0.9, 0.8], "w": [0.1, 0.2, 0.5, 0.4], "c": [0.6, 0.7, 0.7, 0.6]}
     rows = [(name, name, name, *pair) for name, own in accuracies.items() for pair in enumerate(own)]
     names = "format trained tested layer accuracy"
     table = filled(PROBE, rows, names, keys="format", operator="all", position=0)
     (told,) = probe.answer({"probe": table}, 0)
-    assert told.sentence.endswith("half of the answers from layer 1 (s), no layer (w) onwards.")
-    assert told.table["best layer"].tolist() == [2, 2]
-    assert told.table["accuracy there"].tolist() == [0.9, 0.5]
+    assert told.sentence.endswith("half of the answers from layer 1 (s), no layer (w), layer 0 (c) onwards.")
+    assert told.table["best layer"].tolist() == [2, 2, 1]
+    assert told.table["accuracy there"].tolist() == [0.9, 0.5, 0.7]
 
 
 def test_the_circuit_and_its_strongest_control_by_every_metric():

@@ -1,5 +1,6 @@
 """Scout: planted truths that it must find, and configurations that must run as they are."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -232,12 +233,13 @@ def test_examples_are_right_and_no_problems(operator, raw_tokenizer):
 
 
 def test_worked_examples_leave_the_table(sums):
+    sums.write_text(re.sub(r"(?m),(\w+)$", r',"c, d",\1', sums.read_text()))
     question = questions.of_file(sums)
     chosen = pd.DataFrame({"operator": ["sums", "sums"], "examples": [0, 2]})
     header, *left = proposal.tables_without_examples([question], chosen, 0)["sums"].splitlines()
     shown = [yaml.safe_load(fields) for fields in draw(question, 0)[0].head(2)["fields"]]
-    gone = [f"{one['a']},{one['b']},{int(one['a']) + int(one['b'])}" for one in shown]
-    assert [header, *sorted([*left, *gone])] == ["a,b,answer", *sorted(sums.read_text().splitlines()[1:])]
+    gone = [f'{one["a"]},{one["b"]},"c, d",{int(one["a"]) + int(one["b"])}' for one in shown]
+    assert [header, *sorted([*left, *gone])] == ['a,b,"c, d",answer', *sorted(sums.read_text().splitlines()[1:])]
     assert proposal.tables_without_examples([question], chosen.head(1), 0) == {}
 
 

@@ -249,6 +249,8 @@ def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, cap
     given = ["verdicts", str(tmp_path / "verdicts.parquet")]
     assert main(given) == main([*given, "--k", "10"]) == 0
     assert capsys.readouterr().out.splitlines() == 2 * [*lines, "", *LEGEND, ""]
+    write_table(table.assign(k=20), tmp_path / "other.parquet", VERDICTS, {"k_shown": 20}, {"model": "other"})
+    assert main([*given, str(tmp_path / "other.parquet")]) == 0, "each model's at its own k"
     assert main([*given, "--k", "7"]) == 2
     assert "has no verdicts at k = 7; it has 10" in capsys.readouterr().err
     assert main(["verdicts", str(tmp_path)]) == 2

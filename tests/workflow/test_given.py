@@ -7,7 +7,7 @@ from stub_checkout import snakemake
 
 from form_invariance.errors import UserError
 from form_invariance.workflow.given import merged, with_items
-from form_invariance.workflow.rule_options import copying_tasks, other_tasks
+from form_invariance.workflow.rule_options import copying_tasks, other_tasks, task_options
 
 
 @pytest.mark.parametrize("value", ["0.5", "[10, 20]", "{a: 1}", "'{a}+{b} = '", "'010'", ""])
@@ -48,6 +48,8 @@ def test_copying_tasks_and_their_limits():
         "copy": {"expression": "a", "operands": {"operand_min": 2, "operand_max": 99}},
         "second": {"expression": "b", "operands": {"operand_min": 2, "operand_max": 7}},
     }
+    asked = task_options(given["second"], config["operands"], {})
+    assert asked == ["--expression=b", "--operand-min=2", "--operand-max=7"]
     assert json.loads(copying_tasks({**config, "specificity_tasks": {}})) == {}
     found = json.loads(other_tasks(config, {"t.csv": "abc"}))
     assert found == {**given, **others, "words": {"table": "t.csv", "sha256": "abc"}}

@@ -20,17 +20,15 @@ def unordered(table):
 
 def test_no_rate_contains_a_pair_that_ranked_the_neurons(planted):
     """Interventions and specificity are measured on the eval prompts, transfer on pairs of its own."""
-    kinds = ("dataset", "census", "interventions_prompts")
-    files = {kind: [planted.cell(name, f"{kind}.parquet") for name in planted_run.TEMPLATES] for kind in kinds}
-    tables = {kind: [*map(pd.read_parquet, paths)] for kind, paths in files.items()}
-    train = unordered(pd.concat(tables["dataset"]).query("split == 'train'"))
+    train = unordered(planted.table("dataset").query("split == 'train'"))
     assert len(train) >= planted_run.CONFIG["train_prompts"]
-    for dataset, prompts in zip(tables["dataset"], tables["interventions_prompts"], strict=True):
+    prompts = planted.table("interventions_prompts").groupby("format")["index"].nunique()
+    for name, dataset in planted.table("dataset").groupby("format"):
         pairs = unordered(dataset.query("split == 'eval'"))
         assert not pairs & train
-        assert prompts["index"].nunique() == len(pairs) == planted_run.CONFIG["eval_prompts"]
+        assert prompts[name] == len(pairs) == planted_run.CONFIG["eval_prompts"]
     moved = unordered(pd.read_parquet(planted.shared("transfer_pairs.parquet")))
-    assert moved <= unordered(pd.concat(tables["census"]).query("uniform")) - train
+    assert moved <= unordered(planted.table("census").query("uniform")) - train
 
 
 def test_a_question_is_explained_by_the_method_of_its_stage(planted):
