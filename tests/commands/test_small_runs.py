@@ -42,7 +42,7 @@ def test_a_run_of_digits_ends_in_verdicts(tmp_path):
 RARE = {
     **SHIPPED,
     "models": {"rare": {"source": "embedded:embedded-shared", "readout": "full"}},
-    "operators": {name: SHIPPED["operators"][name] for name in ("addition", "subtraction")},
+    "operators": {"addition": "a + b", "subtraction": {"expression": "a - b", "operands": {"operand_max": 40}}},
     "formats": {name: SHIPPED["formats"][name] for name in ("symbolic", "word")},
     "operands": {"operand_min": 2, "operand_max": 60, "answer_min": 2, "answer_max": 90},
     **{"corrupt": "across_operators", "late_from": 4, "variant_operators": ["subtraction"]},
@@ -50,9 +50,10 @@ RARE = {
     **{"census_pairs": 200, "train_prompts": 8, "eval_prompts": 7, "corrupt_seeds": 2, "candidates": 100},
     **{"transfer_pairs": 9, "bootstrap": 20, "seed": 11, "precision_prompts": 0},
 }
-"""Other partners, layers and read-out than by default; and k_shown is not the largest k."""
+"""Other partners, layers and read-out than by default; limits of one operator; k_shown is not the largest k."""
 
 
 def test_a_run_with_rare_settings_makes_what_it_made(tmp_path):
-    replay(calls_of(tmp_path, RARE, "results/rare/shared/verdicts.parquet"), tmp_path)
+    targets = ("shared/verdicts", "shared/promoted_tokens", "word/subtraction/neuron_effects")
+    replay(calls_of(tmp_path, RARE, *(f"results/rare/{target}.parquet" for target in targets)), tmp_path)
     kept.check("rare", kept.of_files(tmp_path / "results"))
