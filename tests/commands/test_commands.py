@@ -135,7 +135,8 @@ def test_lower_precision_on_a_card(planted, tmp_path):
     for dtype in ("bfloat16", "float32"):
         with pretended_gpu():
             run("precision", *model, "--dtype", dtype, *files, "--output", tmp_path / f"{dtype}.parquet")
-        tables[dtype] = pd.read_parquet(tmp_path / f"{dtype}.parquet")[["rank_correlation", "overlap"]]
+        table = pd.read_parquet(tmp_path / f"{dtype}.parquet").set_index("dtype")
+        tables[dtype] = table.loc[dtype, ["rank_correlation", "overlap"]]
     assert tables["bfloat16"]["rank_correlation"].min() < 1 - 1e-6, "bfloat16 did not run"
     np.testing.assert_allclose(tables["float32"], 1, rtol=1e-12)
 

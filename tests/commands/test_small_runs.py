@@ -1,4 +1,4 @@
-"""Runs with other settings than by default, from the census to the verdicts: digits, other partners and layers."""
+"""Runs with other settings than by default: digits; other partners and layers, and limits of one operator."""
 
 import kept
 import pandas as pd
@@ -50,7 +50,6 @@ RARE = {
     **{"census_pairs": 200, "train_prompts": 8, "eval_prompts": 7, "corrupt_seeds": 2, "candidates": 100},
     **{"transfer_pairs": 9, "bootstrap": 20, "seed": 11, "precision_prompts": 0},
 }
-"""Other partners, layers and read-out than by default; limits of one operator; k_shown is not the largest k."""
 
 
 def test_a_run_with_rare_settings_makes_what_it_made(tmp_path):

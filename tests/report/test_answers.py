@@ -4,6 +4,7 @@ from example_tables import crossed, filled
 
 from form_invariance.beyond.engine_check import answer as engine_check
 from form_invariance.beyond.engine_check.table import COMPARED, ENGINE_CHECK
+from form_invariance.experiment.answers import percent
 from form_invariance.stages.census import answer as census
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.interventions import answer as interventions
@@ -20,6 +21,7 @@ def test_the_worst_and_the_best_cell_of_the_uniform_sample():
     (told,) = census.answer({"census": table}, 0)
     assert told.sentence == "It answers 25.0% (w -) to 75.0% (s -) of the problems correctly."
     assert told.table.values.tolist() == [["-", 0.25, 0.75], ["+", 0.5, 0.5]]
+    assert [percent(value) for value in (-0.001, float("nan"))] == ["0%", "undefined"]
 
 
 def test_the_first_layer_from_which_more_than_half_is_read_and_the_best():

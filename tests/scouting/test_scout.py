@@ -25,7 +25,7 @@ from form_invariance.scouting import proposal, questions, sizes, trial, writing
 from form_invariance.scouting.choice import choose, is_enough, left_out, search
 from form_invariance.scouting.other_tasks import other_tasks
 from form_invariance.scouting.questions import Question, draw
-from form_invariance.scouting.wordings import with_examples
+from form_invariance.scouting.wordings import of_table, with_examples
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.tables import files
 from form_invariance.workflow import config_check
@@ -230,6 +230,7 @@ def test_examples_are_right_and_no_problems(operator, raw_tokenizer):
         for count in (0, 2):
             expected = "".join(line.format(*row) for row in shown[:count]) + question
             assert with_examples(tokenizer, template, examples.head(count), "here") == expected
+    assert of_table("sister-city", ["name"])["code"][1] == 'print(sister_city("{name}"))  #'
 
 
 def test_worked_examples_leave_the_table(sums):

@@ -184,9 +184,7 @@ def test_damaged_tensors_are_refused_by_name_or_still_whole(tmp_path):
     same(tables_io.read_tensors(path, "mean_cache"))
     with pytest.raises(UserError, match="contains mean_cache, not indirect_effects"):
         tables_io.read_tensors(path, "indirect_effects")
-    read = partial(tables_io.read_tensors, path, "mean_cache")
-    with safe_open(path, "numpy") as file:
-        metadata = file.metadata()
+    read, metadata = partial(tables_io.read_tensors, path, "mean_cache"), safe_open(path, "numpy").metadata()
     check_damaged(path, read, same)
     for other in (effects.reshape(50, 3), effects.contiguous().view(torch.int32)):  # the same bytes
         save_file({**tensors, "effects": other.contiguous()}, path, metadata)

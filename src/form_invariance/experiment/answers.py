@@ -79,5 +79,5 @@ def in_how_many(holds: pd.Series) -> str:
 
 
 def percent(value: float, decimals: int = 0) -> str:
-    """A share in percent, never minus zero; `undefined` if there was nothing to take it of."""
+    """A share in percent, never minus zero; `undefined` for NaN."""
     return UNDEFINED if math.isnan(value) else f"{value:z.{decimals}%}"
