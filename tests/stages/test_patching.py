@@ -31,7 +31,7 @@ def test_effects_equal_full_hooked_forward(tiny, tiny_folder, packaged, which, n
         difference = np.abs(got.numpy() - expected)
         # The effect is unbounded: beyond 1 the comparison is relative, as fp32 is. A probability is far below 1.
         limit = 1e-5 * np.maximum(1, np.abs(expected))
-        limit[1] = 1e-2 * np.abs(expected[1]).max()
+        limit[1] = 3e-2 * np.abs(expected[1]).max()
         assert (difference < limit).all(), (layer, difference.max())
         largest = np.maximum(largest, np.abs(expected).max((1, 2)))
     assert (largest > (1e-3, 1e-9)).all(), "the patches did nothing"
