@@ -80,7 +80,7 @@ def test_commands(finished, tmp_path, command):
     name, *words = shlex.split(command.removeprefix("PYTHONPATH=tools "))
     if name == "snakemake":
         # In the place of the model that `make` fetches; this one's tokenizer splits numbers, too.
-        shutil.copytree(PACKAGED / "embedded-digits", finished / "models/qwen2.5-coder-0.5b", dirs_exist_ok=True)
+        shutil.copytree(PACKAGED / "embedded-digits", finished / "models/qwen2.5-coder-0.5b")
         (finished / "my.yaml").write_text("seed: 1\n")
         # A run's first jobs are planned, in a home without profiles.
         dry = () if {"--unlock", "--touch"} & set(words) else ("-n",)

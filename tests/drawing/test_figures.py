@@ -110,8 +110,7 @@ def test_the_summary_has_every_question_with_its_difference_and_verdict(given):
 
 
 def test_a_size_whose_invariance_is_withheld_is_named():
-    rows = [(5, np.nan), (9, 0.4)]
-    table = filled(DIFFERING, rows, "k value", operators="all", quantity=INVARIANCE)
+    table = filled(DIFFERING, [(5, np.nan), (9, 0.4)], "k value", operators="all", quantity=INVARIANCE)
     figure = figure_of("overlap", "differing")[0]({"differing": table}, "m", 9)
     assert "not given at k = 5: the ceiling is largely chance" in {one.get_text() for one in figure.axes[1].texts}
 

@@ -25,7 +25,8 @@ def test_foreign_neurons_are_silent(packaged, templates):
 
 
 def test_the_shipped_digit_model_is_right_about_pairs_that_it_has_not_seen(packaged):
-    model, *_ = packaged[DIGITS]
+    model, _, folder = packaged[DIGITS]
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 2e6
     problems = DigitProblems(ROOT / "config/digits.yaml", RECIPES[DIGITS])
     for (_, operator), (tokens, answers) in problems.cells.items():
         held = problems.held_out[operator]

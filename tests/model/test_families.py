@@ -24,15 +24,14 @@ def test_logits_and_neurons(family_folders, family):
     folder = family_folders[family]
     model, theirs = models.load(folder), HuggingFace(folder, *DOWN.get(family, ()))
     generator = torch.Generator().manual_seed(3)
-    clean, corrupt = torch.randint(0, model.config.vocabulary, (2, 4, 13), generator=generator)
-    base = theirs.logits(clean)
+    tokens = torch.randint(0, model.config.vocabulary, (4, 13), generator=generator)
+    base = theirs.logits(tokens)
     assert base.std() > 0.5
     for last in (False, True):
-        z = decoder.logits(model, decoder.run_layers(model, decoder.embed(model, clean), last_only=last))
+        z = decoder.logits(model, decoder.run_layers(model, decoder.embed(model, tokens), last_only=last))
         torch.testing.assert_close(z[:, -1], base, atol=2e-5, rtol=1e-5)
-    given = theirs.neurons(corrupt)[:, :, -1]
-    ours = last_token_neurons(model, corrupt, FIRST)
-    torch.testing.assert_close(ours, given[FIRST:], atol=2e-5, rtol=1e-4)
+    neurons = theirs.neurons(tokens)[FIRST:, :, -1]
+    torch.testing.assert_close(last_token_neurons(model, tokens, FIRST), neurons, atol=2e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -97,7 +97,7 @@ REFUSED = [
     ("llama", {"hidden_act": "relu"}, {}, "model.layers.0.mlp (LlamaMLP) has the activation ReLU"),
     ("llama", {"rope_parameters": YARN}, {}, "has rope scaling 'yarn' with attention_scaling 1.13"),
     ("llama", {"model_type": "nothing-known"}, {}, "cannot be read by transformers"),
-    ("llama", {"num_key_value_heads": 3}, {}, ".self_attn.k_proj.weight' has shape (16, 48), but"),
+    ("llama", {"num_key_value_heads": 3}, {}, "weight 'model.layers.0.self_attn.k_proj.weight' has shape (16, 48"),
     ("llama", {"quantization_config": {"quant_method": "x"}}, {}, "is quantised (quantization_config: x)"),
     ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, {}, "h.1.attn (GPT2Attention) has attention_scale"),
     ("llama", {}, {f"{UP}.weight": None}, f"weight '{UP}.weight' is missing"),

@@ -131,6 +131,8 @@ def test_over_and_scope_choose_the_neurons_and_their_permutations():
             got = table[(table["over"] == over) & (table["scope"] == scope)]
             pd.testing.assert_frame_equal(got[expected.columns].reset_index(drop=True), expected)
             assert got["neurons"].eq(chosen.sum()).all()
+    for seed, name in ((4, "x"), (3, "y")):
+        assert not agreement_table(labels, layers, 40, seed, name)["null_mean"].equals(table["null_mean"])
 
 
 def answers(**tables):
