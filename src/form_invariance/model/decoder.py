@@ -209,11 +209,14 @@ def finish_layer(
 
 
 def embed(model: Decoder, tokens: Tensor) -> Tensor:
-    """Residual stream before layer 0, (B, T, d), of token ids (B, T).
+    """Residual stream before layer 0, (B, T, d), of token ids (B, T) without padding.
 
     Raises:
+        ValueError: a token is padding; batches have one length (`model.batches`).
         UserError: the prompts are longer than the model's learned positions or its sliding window.
     """
+    if (tokens < 0).any():
+        raise ValueError("padding would run through the model; batch prompts by length")
     longest, length = model.config.longest, tokens.shape[1]
     if longest is not None and length > longest:
         raise UserError(f"a prompt has {length} tokens, but this model attends to {longest} at most; shorten it")

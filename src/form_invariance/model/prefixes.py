@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder, LayerHook, Past, embed, run_layers
 from form_invariance.model.memory import rows_at_once
-from form_invariance.tables.progress import track
+from form_invariance.tables.progress import Progress
 
 _MOST = 512
 """Prompts of a batch: their logits take memory too."""
@@ -100,10 +101,10 @@ def run_prompts(
     on_neurons: LayerHook | None = None,
     last: int = 1,
 ) -> Iterator[tuple[np.ndarray, Tensor]]:
-    """Run prompts of one length up to the last tokens of layer stop-1, in batches, with progress.
+    """Run prompts up to the last tokens of layer stop-1, in batches of one length, with progress.
 
     Args:
-        tokens: token ids (P, T), BOS included.
+        tokens: token ids (P, T), BOS included; shorter prompts are padded on the left (`model.batches`).
         stop: number of layers to run; default: all.
         on_neurons: called with (layer, post (b, t, m)) for each prompt's last t tokens; its result replaces post.
         last: the number of last tokens whose residual stream is wanted.
@@ -112,10 +113,21 @@ def run_prompts(
         The indices of a batch's prompts (b,), in no particular order, and the residual stream at their last tokens
         (b, last, d).
     """
+    progress = Progress(len(tokens), "prompts")
+    for rows, group in by_length(torch.from_numpy(tokens), len(tokens)):
+        for rows_of_batch, x in _run_group(model, group.numpy(), stop, on_neurons, last):
+            yield rows.numpy()[rows_of_batch], x
+            progress.add(len(x))
+
+
+def _run_group(
+    model: Decoder, tokens: np.ndarray, stop: int | None, on_neurons: LayerHook | None, last: int
+) -> Iterator[tuple[np.ndarray, Tensor]]:
+    """`run_prompts` of prompts (P, T) of one length, without padding."""
     stop = model.config.n_layers if stop is None else stop
     chosen = plan(tokens, last)
     step = max(1, min(_MOST, rows_at_once(model) // (tokens.shape[1] - chosen.cut)))
-    for start in track(range(0, len(tokens), step), len(tokens), "prompts", weight=step):
+    for start in range(0, len(tokens), step):
         rows = chosen.order[start : start + step]
         new = chosen.new[start : start + step].copy()
         new[0] = True

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from form_invariance.experiment.readout import look_up
-from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder, logits
 from form_invariance.model.prefixes import run_prompts
 from form_invariance.problems.operands import sample_pairs
@@ -61,17 +60,14 @@ def ask(
     Raises:
         UserError: the model's logits are not finite.
     """
-    tokens = torch.from_numpy(tokenizer.encode_batch(prompts))
     wanted = torch.tensor(answers).view(len(prompts), -1)
     columns: dict[str, np.ndarray] = {}
-    for rows, group in by_length(tokens, len(tokens)):
-        for rows_of_batch, x in run_prompts(model, group.numpy(), last=wanted.shape[1]):
-            asked = rows[rows_of_batch].numpy()
-            what = f"the model's logits for {prompts[asked[0]]!r} and the like"
-            right = wanted[asked].to(model.device)
-            for place in range(wanted.shape[1]):
-                for name, values in _answers(logits(model, x[:, place]), right[:, place], what):
-                    columns.setdefault(name, np.empty(wanted.shape, values.dtype))[asked, place] = values
+    for asked, x in run_prompts(model, tokenizer.encode_batch(prompts), last=wanted.shape[1]):
+        what = f"the model's logits for {prompts[asked[0]]!r} and the like"
+        right = wanted[asked].to(model.device)
+        for place in range(wanted.shape[1]):
+            for name, values in _answers(logits(model, x[:, place]), right[:, place], what):
+                columns.setdefault(name, np.empty(wanted.shape, values.dtype))[asked, place] = values
     return {name: values.reshape(answers.shape) for name, values in columns.items()}
 
 
