@@ -2,17 +2,22 @@
 
 import os
 import sys
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass
+from functools import cache, wraps
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from cyclopts import App, CycloptsError, Parameter
 
 from form_invariance import __version__
 from form_invariance.errors import UserError
+
+if TYPE_CHECKING:
+    from form_invariance.tables.lineage import Option
 
 _ROOT = Path(__file__).parent
 
@@ -45,6 +50,38 @@ def _is_command(module: ModuleType, name: str, value: object) -> bool:
     return callable(value) and not name.startswith("_") and getattr(value, "__module__", "") == module.__name__
 
 
+def _of_one_run(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a command, which refuses files that are not of one run (`tables.lineage`)."""
+
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> None:
+        from form_invariance.experiment.options import recorded
+        from form_invariance.tables import lineage, one_run
+
+        values = signature(function).bind(*args, **kwargs).arguments
+        settings = recorded(values)
+        sizes = {name: settings[name] for name in ("k", "k_shown") if settings.get(name) is not None}
+        listed = {name: size if isinstance(size, list) else [size] for name, size in sizes.items()}
+        inputs = dict(_inputs(values, get_type_hints(function, include_extras=True)))
+        with lineage.running(one_run.begin(inputs, settings, listed)):
+            function(*args, **kwargs)
+
+    return run
+
+
+def _inputs(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[tuple[str, "Option"]]:
+    """The input files of a command by the name of their option."""
+    from form_invariance.tables.lineage import OfAnyCell, OfAnyModel, Option
+
+    for name, value in values.items():
+        if is_dataclass(value):
+            yield from _inputs(vars(value), {})
+        elif "output" not in name:
+            values_of_option = value if isinstance(value, tuple) else (value,)
+            marks = {OfAnyCell, OfAnyModel}.intersection(getattr(hints.get(name), "__metadata__", ()))
+            yield name, Option([path for path in values_of_option if isinstance(path, Path)], *marks)
+
+
 def command_line(words: list[str]) -> App:
     """The command line, with the chosen command alone, so that a light command does not import torch."""
     app = App(
@@ -63,11 +100,11 @@ def command_line(words: list[str]) -> App:
     for name in words[:1] if words and words[0] in modules else modules:
         functions = functions_of(name)
         if name in functions:
-            app.command(functions[name], name=name)
+            app.command(_of_one_run(functions[name]), name=name)
         else:
             actions = App(name=name, help=sys.modules[modules[name]].__doc__)
             for action, function in functions.items():
-                actions.command(function, name=action)
+                actions.command(_of_one_run(function), name=action)
             app.command(actions)
     return app
 

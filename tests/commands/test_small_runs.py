@@ -7,7 +7,6 @@ from configurations import ROOT, SHIPPED
 from replayed_run import calls_of, replay
 
 from form_invariance.experiment.questions import QUESTIONS
-from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.dataset.table import CORRUPT
 from form_invariance.tables.files import provenance_of, read_table
 
@@ -57,29 +56,3 @@ def test_a_run_with_rare_settings_makes_what_it_made(tmp_path):
     targets = ("shared/verdicts", "shared/promoted_tokens", "word/subtraction/neuron_effects")
     replay(calls_of(tmp_path, RARE, *(f"results/rare/{target}.parquet" for target in targets)), tmp_path)
     kept.check("rare", kept.of_files(tmp_path / "results"))
-
-
-SUM = "Jack has {} apples and gets {} more. Now he has "
-UNEQUAL = {
-    **CONFIG,
-    "operators": {"sum_units": {"expression": "a + b", "digit": 1}, "pairs": {"table": "pairs.csv"}},
-    "operands": {"operand_min": 5, "operand_max": 99, "answer_min": 10, "answer_max": 99},
-    "formats": {
-        "symbolic": {"templates": {"sum_units": "{a}+{b}=", "pairs": "{first}+{second}="}},
-        "word": {"templates": {"sum_units": SUM.format("{a}", "{b}"), "pairs": SUM.format("{first}", "{second}")}},
-    },
-    "specificity_tasks": {},
-    **{"random_seeds": 1, "matched_seeds": 1, "permutations": 20, "probe_prompts": 40},
-}
-
-
-def test_prompts_of_unequal_lengths_end_in_a_report_and_a_browser(tmp_path):
-    pairs = pd.DataFrame([(a, b, a + b) for a in range(3, 60, 4) for b in (21, 30, 38)])
-    pairs.to_csv(tmp_path / "pairs.csv", header=["first", "second", "answer"], index=False)
-    replay(calls_of(tmp_path, UNEQUAL), tmp_path)
-    folder = tmp_path / "results" / MODEL / "word/pairs"
-    lengths = read_table(folder / "census.parquet", CENSUS)["prompt"].str.len()
-    assert lengths.nunique() > 1
-    assert not pd.read_parquet(folder / "row_activations.parquet").empty
-    for page in ("report.html", f"browser/{MODEL}.html", "explained.html"):
-        assert "sum_units" in (tmp_path / "results" / page).read_text()

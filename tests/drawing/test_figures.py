@@ -10,7 +10,7 @@ import pytest
 from example_tables import filled
 from matplotlib.figure import Figure
 from planted_models import PLANTED
-from planted_run import MODEL, OPERATOR, separate
+from planted_run import OPERATOR, separate
 
 from form_invariance.cli import main
 from form_invariance.drawing import figures, style
@@ -20,7 +20,6 @@ from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.stages.agreement import figure as agreement
 from form_invariance.stages.interventions.table import INTERVENTIONS
 from form_invariance.stages.overlap.table import DIFFERING, INVARIANCE
-from form_invariance.tables.files import read_table, write_table
 from form_invariance.tables.inputs import input_paths, read_inputs
 from form_invariance.verdicts.summary import figure as summary
 from form_invariance.verdicts.summary.lines import verdicts_at
@@ -119,7 +118,7 @@ OVERLAP = "shared/addition/overlap"
 FAULTS = [
     ("jaccard", [OVERLAP], "'jaccard' is not a figure of overlap; it has differing, "),
     ("overlap", ["code/addition/census"], "census.parquet is a table of census; this figure needs "),
-    ("overlap", 2 * [OVERLAP], "overlap.parquet is given twice"),
+    ("overlap", 2 * [OVERLAP], "are both overlap of planted/addition"),
     ("overlap", ["shared/addition/reliability"], "there is no table of overlap; this figure needs "),
 ]
 
@@ -154,10 +153,6 @@ def test_tables_come_as_one_with_their_keys_in_the_order_given(planted, tmp_path
     table = read_inputs(input_paths(paths, inputs, "this figure needs"), inputs)["interventions"]
     assert table["format"].unique().tolist() == [*names]
     assert table.index.is_unique
-    other = {"model": MODEL, "format": "word", "operator": "-"}
-    write_table(read_table(paths[0], INTERVENTIONS), tmp_path / "x.parquet", INTERVENTIONS, {}, other)
-    with pytest.raises(UserError, match="the table interventions of planted/code/- is missing; give one of each"):
-        read_inputs(input_paths([*paths, tmp_path / "x.parquet"], inputs, "this figure needs"), inputs)
 
 
 def test_neurons_of_two_layers_with_one_number_are_two():

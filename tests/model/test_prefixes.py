@@ -44,7 +44,9 @@ def test_prompts_of_several_lengths_run_as_each_runs_alone(tiny):
     lengths = [5, 3, 7, 5, 3]
     prompts = [rng.integers(0, 60, length).tolist() for length in lengths]
     padded = np.array([[PAD] * (max(lengths) - len(ids)) + ids for ids in prompts])
-    found = {row: x for rows, batch in prefixes.run_prompts(model, padded) for row, x in zip(rows, batch)}
+    found = {}
+    for rows, batch in prefixes.run_prompts(model, padded):
+        found |= dict(zip(rows.tolist(), batch, strict=True))
     assert sorted(found) == list(range(len(lengths)))
     for row, ids in enumerate(prompts):
         alone = run_layers(model, embed(model, torch.tensor([ids])))[0, -1:]

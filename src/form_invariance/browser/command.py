@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from form_invariance.errors import UserError
-from form_invariance.experiment.options import Files
+from form_invariance.experiment.options import Files, OtherFiles
 
 
 def browser(
@@ -12,9 +12,9 @@ def browser(
     asked: str,
     rankings: Files,
     neuron_effects: Files,
-    heuristics: Files = (),
-    maps: Files = (),
-    row_activations: Files = (),
+    heuristics: OtherFiles = (),
+    maps: OtherFiles = (),
+    row_activations: OtherFiles = (),
     promoted_tokens: Path,
     k: int,
     output: Path,

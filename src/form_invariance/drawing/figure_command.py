@@ -1,10 +1,20 @@
 """Figures."""
 
 from pathlib import Path
+from typing import Annotated
+
+from form_invariance.tables.lineage import OfAnyModel
 
 
 def figure(
-    stage: str, name: str, /, *, tables: tuple[Path, ...], title: str, k: int, output: tuple[Path, ...]
+    stage: str,
+    name: str,
+    /,
+    *,
+    tables: Annotated[tuple[Path, ...], OfAnyModel],
+    title: str,
+    k: int,
+    output: tuple[Path, ...],
 ) -> None:
     """Draw a figure of a stage from its tables.
 

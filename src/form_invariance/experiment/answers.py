@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from form_invariance.stage_folders import stage_folders
-from form_invariance.tables.files import reading, write_text
+from form_invariance.tables.files import read_json, write_json
 
 UNDEFINED = "undefined"
 """Text in place of an undefined number."""
@@ -40,30 +40,29 @@ class Answer:
 
 
 def write_answers(model: str, answers: Sequence[Answer], path: Path) -> None:
-    """Write the answers about a model as JSON; `read_answers` reads them back."""
-    content = [{**asdict(one), "table": json.loads(one.table.to_json(orient="split"))} for one in answers]
-    write_text(path, json.dumps({"model": model, "answers": content}, indent=1))
+    """Write the answers about a model as JSON, with their lineage; `read_answers` reads them back."""
+    content = [{**asdict(answer), "table": json.loads(answer.table.to_json(orient="split"))} for answer in answers]
+    write_json(content, path, "answers", {}, {"model": model})
 
 
 def read_answers(path: Path) -> tuple[str, list[Answer]]:
     """Read a model's name and the answers about it from their JSON file.
 
     Raises:
-        UserError: the file is missing or broken.
+        UserError: the file is missing, damaged or changed.
     """
-    with reading(path, "answers", LookupError, TypeError):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        answers = [
-            Answer(
-                one["question"],
-                one["sentence"],
-                pd.DataFrame(one["table"]["data"], columns=one["table"]["columns"]),
-                tuple(one["figures"]),
-                one["method"],
-            )
-            for one in content["answers"]
-        ]
-        return str(content["model"]), answers
+    content, provenance = read_json(path, "answers")
+    answers = [
+        Answer(
+            answer["question"],
+            answer["sentence"],
+            pd.DataFrame(answer["table"]["data"], columns=answer["table"]["columns"]),
+            tuple(answer["figures"]),
+            answer["method"],
+        )
+        for answer in content
+    ]
+    return str(provenance["keys"]["model"]), answers
 
 
 def method_of(stage: str) -> str:

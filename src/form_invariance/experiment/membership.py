@@ -158,22 +158,16 @@ def common_layers(cells: Mapping[Key, Effects], ks: Sequence[int]) -> list[int]:
     return list(next(iter(cells.values())).candidates)
 
 
-def read_effects(paths: Mapping[Key, Path], membership: Membership) -> tuple[dict[Key, Effects], dict[str, str]]:
-    """Each cell's indirect effects, and by its name the model that they are of.
+def read_effects(paths: Mapping[Key, Path], membership: Membership) -> dict[Key, Effects]:
+    """Each cell's indirect effects.
 
     Args:
         paths: file of each format, or of each (format, operator), whose name is FORMAT/OPERATOR.
         membership: which neurons may be in a cell's sets.
-
-    Raises:
-        UserError: the models differ.
     """
-    cells, models = {}, {}
+    cells = {}
     for key, path in paths.items():
         name = name_of(key)
         tensors, provenance = read_tensors(path, "indirect_effects")
         cells[key] = from_tensors(tensors, provenance["d_mlp"], name, membership)
-        models[name] = provenance["model"]
-    if len(set(models.values())) > 1:
-        raise UserError(f"--effects: the files are of different models, {models}; give the formats of one model")
-    return cells, models
+    return cells

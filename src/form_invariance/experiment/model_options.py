@@ -11,6 +11,7 @@ from form_invariance.model import loading as models
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.files import resolve
 from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.tables import lineage
 
 DTYPES = {"float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.bfloat16}
 """The type of the weights by the value of --dtype; tf32 is a way to multiply float32."""
@@ -74,6 +75,8 @@ def load_model(options: ModelOptions) -> tuple[Decoder, PromptTokenizer]:
     (source, folder), record = _located(options), options.model_files
     if record:
         digests.check(folder, record, source if source.is_file() else None)
+    elif lineage.is_running():
+        lineage.note(lineage.WEIGHTS, digests.identity(source))
     model = load_decoder(folder, options.dtype, options.device)
     torch.backends.cuda.matmul.allow_tf32 = model.tf32
     if record and tokenizers.kept_path(record).exists():

@@ -9,9 +9,14 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from form_invariance.errors import UserError
+from form_invariance.tables.lineage import OfAnyCell, OfAnyModel
 
 Files = tuple[Path, ...]
-"""Any number of files."""
+"""Any number of files, of the same formats and operators as those of the other options."""
+OtherFiles = Annotated[Files, OfAnyCell]
+"""Files that may be of other formats and operators."""
+FilesOfModels = Annotated[Files, OfAnyModel]
+"""Files that may be of several models."""
 Seed = Annotated[int, Parameter(help="seed of every random choice")]
 Sizes = Annotated[list[int], Parameter(help="circuit sizes")]
 Size = Annotated[int, Parameter(help="circuit size")]

@@ -15,6 +15,7 @@ from form_invariance.experiment.options import RunOptions
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.near_readout import Readouts
 from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.tables import lineage
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ def load_run(options: RunOptions) -> Run:
     """The model that the options name, with its late layers."""
     model, tokenizer = load_model(options)
     first = first_late_layer(options.late_from, model.config.n_layers)
+    lineage.note("first_late_layer", first)
     return Run(model, tokenizer, first, Readouts(full=options.readout == "full"))
 
 

@@ -5,6 +5,7 @@ fast: XXH3 is as fast as the memory, several times faster than sha256.
 """
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,21 @@ def record(folder: Path, file: Path | None = None) -> pd.DataFrame:
         rows.append((path.name, size, _digest(path, xxhash.xxh3_128), sha256))
         progress.add(size)
     return pd.DataFrame(rows, columns=list(MODEL_FILES.columns))
+
+
+def identity(source: Path) -> str:
+    """A digest of the files of a model's folder, or of its GGUF file."""
+    return _of_checksums(path.name + _digest(path, xxhash.xxh3_128) for path in files_read(source))
+
+
+def recorded_identity(table: pd.DataFrame, file: Path | None = None) -> str:
+    """The same of the files that the table model_files lists; `file` as in `check`."""
+    rows = table[table["file"] == file.name] if file else table
+    return _of_checksums(rows["file"] + rows["checksum"])
+
+
+def _of_checksums(checksums: Iterable[str]) -> str:
+    return xxhash.xxh3_64_hexdigest("\0".join(checksums).encode())
 
 
 def check(folder: Path, recorded: Path, file: Path | None = None) -> None:

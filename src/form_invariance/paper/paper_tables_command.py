@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from form_invariance.errors import UserError
-from form_invariance.experiment.options import Files
+from form_invariance.experiment.options import FilesOfModels
 
 
-def paper_tables(*, tables: Files, output_folder: Path) -> None:
+def paper_tables(*, tables: FilesOfModels, output_folder: Path) -> None:
     """Write the paper's tables as CSV, Markdown and LaTeX, with the paper's numbers next to ours.
 
     Args:

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from form_invariance.experiment.options import Files
+from form_invariance.experiment.options import Files, FilesOfModels
 
 
 def report(
     *,
-    answers: Files,
+    answers: FilesOfModels,
     figures: Files,
     compared: Files,
     captions: str = "{}",

@@ -23,7 +23,7 @@ from safetensors.numpy import save_file
 
 from form_invariance import __version__
 from form_invariance.errors import UserError, one_line
-from form_invariance.tables import checksums
+from form_invariance.tables import checksums, lineage
 from form_invariance.tables.columns import Schema
 
 if TYPE_CHECKING:
@@ -33,11 +33,6 @@ Key = TypeVar("Key")
 
 _TYPES = {"int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
 _PROVENANCE = "form_invariance"
-_OF_A_RUN = (
-    *("revision", "dtype", "seed", "pairs", "train", "eval", "corrupt", "corrupt_seeds", "candidates"),
-    *("membership", "max_operand", "threshold", "center_logits", "bootstrap", "first_late_layer"),
-)
-"""What the provenance of all tables of one kind and one model has in common."""
 _CHECKSUM = "checksum"
 
 
@@ -98,27 +93,34 @@ def _checksum(stamp: Mapping[str, Any], content: str) -> str:
     return hashlib.sha256(f"{json.dumps(stamp, sort_keys=True)}\0{content}".encode()).hexdigest()
 
 
+def new_stamp(kind: str, provenance: Mapping[str, Any], keys: Mapping[str, str], content: str) -> dict[str, Any]:
+    """The stamp of a new file: its provenance with its lineage, and the checksum of both and of its content."""
+    made = {"table": kind, "version": __version__, "keys": dict(keys), "content": content[:16]}
+    ancestors = {"lineage": lineage.of_output(kind, provenance, keys)}
+    stamp = json.loads(json.dumps({**provenance, **made, **ancestors}))
+    return {**stamp, _CHECKSUM: _checksum(stamp, content)}
+
+
 def _metadata(kind: str, provenance: Mapping[str, Any], keys: Mapping[str, str], content: str) -> dict[str, str]:
-    """Provenance and checksum under one key, because safetensors does not keep the order of several keys."""
-    stamp = json.loads(json.dumps({**provenance, "table": kind, "version": __version__, "keys": dict(keys)}))
-    return {_PROVENANCE: json.dumps({**stamp, _CHECKSUM: _checksum(stamp, content)}, sort_keys=True)}
+    """The stamp under one key, because safetensors does not keep the order of several keys."""
+    return {_PROVENANCE: json.dumps(new_stamp(kind, provenance, keys, content), sort_keys=True)}
 
 
-def _stamp(text: str) -> dict[str, Any]:
-    """Provenance and checksum from the metadata; empty if the metadata is damaged."""
+def _parsed(text: str) -> dict[str, Any]:
+    """The stamp in the metadata; empty if it is damaged."""
     try:
         return dict(json.loads(text))
     except (TypeError, ValueError, RecursionError):
         return {}
 
 
-def _verify(path: Path, found: str, content: str) -> dict[str, Any]:
-    """The provenance in a file's metadata, after comparing the checksum with the digest of the content.
+def verify(path: Path, stamp: dict[str, Any], content: str) -> dict[str, Any]:
+    """The provenance in a file's stamp, after comparing the checksum with the digest of the content.
 
     Raises:
         UserError: the file was changed, or written by another program.
     """
-    stamp = _stamp(found)
+    stamp = dict(stamp)
     if stamp.pop(_CHECKSUM, None) != _checksum(stamp, content):
         raise UserError(
             f"{path} has changed since it was written: its checksum does not match; delete it and run snakemake "
@@ -179,7 +181,7 @@ def read_table(path: Path, schema: Schema) -> pd.DataFrame:
         stamp = (file.schema_arrow.metadata or {}).get(_PROVENANCE.encode(), b"").decode()
         frame = file.read(columns=list(schema.columns)).to_pandas()
         content = checksums.of_table(frame)  # only now is text decoded
-    _verify(path, stamp, content)
+    verify(path, _parsed(stamp), content)
     return frame
 
 
@@ -187,25 +189,17 @@ def read_tables(paths: Mapping[Key, Path], schema: Schema) -> dict[Key, pd.DataF
     """Read several tables of one kind, under the keys of their paths.
 
     Raises:
-        UserError: as `read_table`, or two tables of one model were made with different settings.
+        UserError: as `read_table`.
     """
-    tables = {key: read_table(path, schema) for key, path in paths.items()}
-    first: dict[str, tuple[Path, dict[str, Any]]] = {}
-    for path in paths.values():
-        other = provenance_of(path)
-        before, one = first.setdefault(str(other.get("model")), (path, other))
-        for name in _OF_A_RUN:
-            if name in one and name in other and one[name] != other[name]:
-                raise UserError(
-                    f"{path} was made with {name} {other[name]}, but {before} with {name} {one[name]}; delete the "
-                    "one that is not of this configuration and run snakemake again"
-                )
-    return tables
+    return {key: read_table(path, schema) for key, path in paths.items()}
 
 
-def provenance_of(path: Path | str) -> dict[str, Any]:
-    """The provenance of a table or of tensors: kind, package version, model, seed, settings, keys."""
-    path = Path(path)
+def stamp_of(path: Path) -> dict[str, Any]:
+    """The provenance and the checksum of a table, of tensors or of a JSON file, as stored; empty if damaged."""
+    if path.suffix == ".json":
+        with reading(path, "JSON"):
+            content = json.loads(path.read_text(encoding="utf-8"))
+            return dict(content.get(_PROVENANCE, {})) if isinstance(content, dict) else {}
     if path.suffix == ".safetensors":
         with reading(path, "safetensors"), safe_open(path, framework="numpy") as file:
             found = (file.metadata() or {}).get(_PROVENANCE, "")
@@ -213,7 +207,12 @@ def provenance_of(path: Path | str) -> dict[str, Any]:
         with reading(path, "Parquet"):
             metadata = pq.read_schema(path).metadata or {}
         found = metadata.get(_PROVENANCE.encode(), b"").decode(errors="replace")
-    return {key: value for key, value in _stamp(found).items() if key != _CHECKSUM}
+    return _parsed(found)
+
+
+def provenance_of(path: Path | str) -> dict[str, Any]:
+    """The provenance of a file: kind, package version, model, seed, settings, keys, lineage."""
+    return {key: value for key, value in stamp_of(Path(path)).items() if key != _CHECKSUM}
 
 
 def write_tensors(
@@ -241,7 +240,31 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]
     with reading(path, "safetensors"), safe_open(path, framework="numpy") as file:
         stamp = (file.metadata() or {}).get(_PROVENANCE, "")
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    provenance = _verify(path, stamp, checksums.of_arrays(arrays))
+    provenance = verify(path, _parsed(stamp), checksums.of_arrays(arrays))
     if provenance["table"] != kind:
         raise UserError(f"{path} contains {provenance['table']}, not {kind}")
     return arrays, provenance
+
+
+def write_json(
+    content: Any, path: Path, kind: str, provenance: Mapping[str, Any], keys: Mapping[str, str]
+) -> None:
+    """Write a JSON value with its provenance and keys."""
+    text = json.dumps(content, indent=1)
+    stamp = new_stamp(kind, provenance, keys, hashlib.sha256(text.encode()).hexdigest())
+    write_text(path, json.dumps({_PROVENANCE: stamp, "content": json.loads(text)}, indent=1))
+
+
+def read_json(path: Path, kind: str) -> tuple[Any, dict[str, Any]]:
+    """Read a JSON value that `write_json` wrote, and its provenance.
+
+    Raises:
+        UserError: the file is missing, damaged, changed, or of another kind.
+    """
+    with reading(path, kind, LookupError, TypeError):
+        whole = json.loads(path.read_text(encoding="utf-8"))
+        stamp, content = dict(whole[_PROVENANCE]), whole["content"]
+    provenance = verify(path, stamp, hashlib.sha256(json.dumps(content, indent=1).encode()).hexdigest())
+    if provenance["table"] != kind:
+        raise UserError(f"{path} contains {provenance['table']}, not {kind}")
+    return content, provenance

@@ -15,14 +15,8 @@ def keys_of(path: Path) -> dict[str, str]:
 
 
 def common_keys(*paths: Path) -> dict[str, str]:
-    """The keys that all of some files have with the same value.
-
-    Raises:
-        UserError: they are of several models.
-    """
-    keys = {path: keys_of(path) for path in paths}
-    _check_same("model", keys)
-    first, *others = keys.values()
+    """The keys that all of some files have with the same value."""
+    first, *others = map(keys_of, paths)
     return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 
 

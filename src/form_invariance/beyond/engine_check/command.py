@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from form_invariance.errors import UserError
-from form_invariance.experiment.options import Files, ModelOptions, recorded
+from form_invariance.experiment.options import Files, ModelOptions, OtherFiles, recorded
 
 if TYPE_CHECKING:
     from form_invariance.beyond.engine_check.sample import Cell, Sample, Values
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 def engine_check(
     *,
     model: ModelOptions,
-    datasets: Files,
-    corrupt_tables: Files,
-    attributions: Files,
+    datasets: OtherFiles,
+    corrupt_tables: OtherFiles,
+    attributions: OtherFiles,
     mean_caches: Files,
     prompts: int,
     output: Path,

@@ -102,7 +102,7 @@ def specificity(
     caches, patched, problems = matching_cells(mean_caches=mean_caches, effects=effects, datasets=datasets)
     rule = Membership(membership, seed)
     ranked = {
-        operator: read_effects({name: path for (name, of), path in patched.items() if of == operator}, rule)[0]
+        operator: read_effects({name: path for (name, of), path in patched.items() if of == operator}, rule)
         for operator in shared
     }
     draws, most = Draws(0, matched_seeds, seed), max(MOST, prompts)

@@ -41,7 +41,7 @@ def agreement(
     tables = read_tables(by_key(heuristics, "format"), HEURISTICS)
     chosen = read_table(neurons, LABELLED_NEURONS)
     ordered = chosen.sort_values(["neurons", "layer", "neuron"])
-    correlations = correlation_table(read_samples(by_key(maps, "format"), ordered, neurons), ordered)
+    correlations = correlation_table(read_samples(by_key(maps, "format")), ordered)
     digits = {provenance_of(path).get("digit") for path in heuristics}
     modes = MODES if digits == {None} else ["strict"]
     found, labelled = operator_tables(tables, chosen, permutations, seed, keys["operator"], modes)

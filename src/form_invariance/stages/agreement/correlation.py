@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from form_invariance.errors import UserError
 from form_invariance.stages.heuristics.map_files import KIND
-from form_invariance.stages.heuristics.names import SHARED
 from form_invariance.tables.files import read_tensors
 
 
@@ -49,23 +47,6 @@ def correlation_table(samples: Mapping[str, np.ndarray], neurons: pd.DataFrame) 
     )
 
 
-def read_samples(paths: Mapping[str, Path], neurons: pd.DataFrame, named: Path) -> dict[str, np.ndarray]:
-    """The sampled activations of every format, (neurons, P).
-
-    Args:
-        neurons: the labelled neurons, in the order of the samples' rows.
-        named: the table of these neurons, for messages.
-    """
-    shared = neurons.loc[neurons["neurons"] == SHARED, ["layer", "neuron"]]
-    samples, pairs = {}, None
-    for name, path in paths.items():
-        arrays, _ = read_tensors(path, KIND)
-        pairs = arrays["sampled_pairs"] if pairs is None else pairs
-        samples[name] = arrays["sampled"]
-        same = len(samples[name]) == len(neurons) and np.array_equal(arrays["neurons"], shared)
-        if not same or not np.array_equal(arrays["sampled_pairs"], pairs):
-            raise UserError(
-                f"{path} must have the neurons of {named} and the same pairs as the other formats; label these "
-                "neurons with the same grid and --seed"
-            )
-    return samples
+def read_samples(paths: Mapping[str, Path]) -> dict[str, np.ndarray]:
+    """The sampled activations of every format, (neurons, P)."""
+    return {name: read_tensors(path, KIND)[0]["sampled"] for name, path in paths.items()}

@@ -23,7 +23,7 @@ def circuit(
     from form_invariance.tables.files import write_table
     from form_invariance.tables.keys import by_key, common_keys
 
-    cells, models = read_effects(by_key(effects, "format"), Membership(membership, seed))
-    provenance, keys, ks = {**settings, "models": models}, common_keys(*effects), sorted(set(k))
-    write_table(halves_table(cells, ks), halves_output, CIRCUIT_HALVES, provenance, keys)
-    write_table(circuit_table(cells, ks), output, CIRCUIT, provenance, keys)
+    cells = read_effects(by_key(effects, "format"), Membership(membership, seed))
+    keys, ks = common_keys(*effects), sorted(set(k))
+    write_table(halves_table(cells, ks), halves_output, CIRCUIT_HALVES, settings, keys)
+    write_table(circuit_table(cells, ks), output, CIRCUIT, settings, keys)

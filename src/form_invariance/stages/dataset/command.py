@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from form_invariance.experiment.options import Files, Seed, recorded
+from form_invariance.experiment.options import OtherFiles, Seed, recorded
 
 
 def dataset(
     *,
     census: Path,
-    other_censuses: Files = (),
+    other_censuses: OtherFiles = (),
     train: int,
     eval: int,
     corrupt_seeds: int,

@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from form_invariance.errors import UserError
-from form_invariance.experiment.options import Files, ModelOptions, Seed, recorded
+from form_invariance.experiment.options import Files, ModelOptions, OtherFiles, Seed, recorded
 
 
 def mean_cache(
     *,
     model: ModelOptions,
     censuses: Files,
-    exclude: Files = (),
+    exclude: OtherFiles = (),
     prompts: int,
     seed: Seed,
     output: Path,

@@ -23,12 +23,15 @@ def model_files(
     """
     settings = recorded(locals())
 
+    from hashlib import sha256
+
     from form_invariance.experiment.model_options import dtype_of
     from form_invariance.model import loading as models
-    from form_invariance.model.digests import MODEL_FILES, record
+    from form_invariance.model.digests import MODEL_FILES, record, recorded_identity
     from form_invariance.model.files import resolve
     from form_invariance.model.gguf import write_folder
     from form_invariance.model.tokenizers import imported_folder, kept_path, load_tokenizer
+    from form_invariance.tables import lineage
     from form_invariance.tables.files import write_table, write_text
 
     folder = source = resolve(model.model, model.revision)
@@ -37,7 +40,14 @@ def model_files(
         write_folder(source, folder)
     tokenizer = load_tokenizer(folder).tokenizer
     models.load(folder, dtype=dtype_of(dtype), prove=True)
-    table = record(folder, source if source.is_file() else None)
-    write_text(tokenizer_output or kept_path(output), tokenizer.to_str())
-    provenance = {**settings, "split_special_tokens": tokenizer.encode_special_tokens}
+    file = source if source.is_file() else None
+    table = record(folder, file)
+    lineage.note(lineage.WEIGHTS, recorded_identity(table, file))
+    text = tokenizer.to_str()
+    write_text(tokenizer_output or kept_path(output), text)
+    provenance = {
+        **settings,
+        "split_special_tokens": tokenizer.encode_special_tokens,
+        "tokenizer_sha256": sha256(text.encode()).hexdigest(),
+    }
     write_table(table, output, MODEL_FILES, provenance, {"model": model_name or model.model})

@@ -30,9 +30,9 @@ def overlap(
     from form_invariance.tables.files import write_table
     from form_invariance.tables.keys import by_key, common_keys
 
-    cells, models = read_effects(by_key(effects, "format"), Membership(membership, seed))
-    ks, keys, provenance = sorted(set(k)), common_keys(*effects), {**settings, "models": models}
+    cells = read_effects(by_key(effects, "format"), Membership(membership, seed))
+    ks, keys = sorted(set(k)), common_keys(*effects)
     table = by_both_rules(cells, ks, bootstrap, seed)
     reliability = reliability_table(cells, ks, seed)
-    write_table(table, output, OVERLAP, provenance, keys)
-    write_table(reliability, reliability_output, RELIABILITY, provenance, keys)
+    write_table(table, output, OVERLAP, settings, keys)
+    write_table(reliability, reliability_output, RELIABILITY, settings, keys)

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from form_invariance.experiment.options import Bootstrap, Files, MembershipRule, Seed, Sizes, recorded
+from form_invariance.experiment.options import Bootstrap, Files, MembershipRule, OtherFiles, Seed, Sizes, recorded
 
 
 def operator_overlap(
     *,
     effects: Files,
-    variant_effects: Files = (),
+    variant_effects: OtherFiles = (),
     datasets: Files,
     corrupt_tables: Files,
     membership: MembershipRule,
@@ -42,16 +42,16 @@ def operator_overlap(
 
     own, problems, partners = matching_cells(effects=effects, datasets=datasets, corrupt_tables=corrupt_tables)
     of_variants = by_cell(variant_effects)
-    every, models = read_effects({**own, **of_variants}, Membership(membership, seed))
+    every = read_effects({**own, **of_variants}, Membership(membership, seed))
     cells, variants = ({cell: every[cell] for cell in some} for some in (own, of_variants))
-    ks, keys, provenance = sorted(set(k)), common_keys(*effects), {**settings, "models": models}
+    ks, keys = sorted(set(k)), common_keys(*effects)
     pairs = operator_overlap_table(cells, ks, bootstrap, seed)
-    write_table(pairs, output, OPERATOR_OVERLAP, provenance, keys)
+    write_table(pairs, output, OPERATOR_OVERLAP, settings, keys)
     differing = differing_table(cells, ks, bootstrap, seed, variants)
-    write_table(differing, differing_output, DIFFERING, provenance, keys)
+    write_table(differing, differing_output, DIFFERING, settings, keys)
     measured = {}
     for cell, effect in cells.items():
         train, draws = read_train_pairs(problems[cell], partners[cell])
         measured[cell] = Measured(effect, answers_of(train, draws, effect, name_of(cell)))
     correlation = format_correlation_table(measured, bootstrap, seed)
-    write_table(correlation, correlation_output, FORMAT_CORRELATION, provenance, keys)
+    write_table(correlation, correlation_output, FORMAT_CORRELATION, settings, keys)

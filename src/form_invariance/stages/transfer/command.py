@@ -63,7 +63,7 @@ def transfer(
     from form_invariance.stages.transfer.copies import answers_of_donors, right_copies, with_copies
     from form_invariance.stages.transfer.directions import transfer_tables
     from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
-    from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_PAIRS
+    from form_invariance.stages.transfer.table import DIRECTION, TRANSFER, TRANSFER_PAIRS
     from form_invariance.tables.files import read_table, read_tables, write_table
     from form_invariance.tables.keys import by_key, common_keys
 
@@ -95,6 +95,8 @@ def transfer(
     provenance = {**settings, **of_run(run)}
     by_pair = []
     for (donor, target), rates, own in transfer_tables(run, plans, means, sets, center_logits):
-        write_table(rates, output_folder / f"{donor}_to_{target}.parquet", TRANSFER, provenance, keys)
+        direction = dict(zip(DIRECTION, (donor, target), strict=True))
+        path = output_folder / f"{donor}_to_{target}.parquet"
+        write_table(rates.drop(columns=list(DIRECTION)), path, TRANSFER, provenance, keys | direction)
         by_pair.append(own)
     write_table(pd.concat(by_pair, ignore_index=True), pairs_output, TRANSFER_PAIRS, provenance, keys)

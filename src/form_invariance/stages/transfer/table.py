@@ -7,6 +7,7 @@ from form_invariance.experiment.neuron_sets import HALVES, described
 from form_invariance.stages.transfer.names import DRAWN
 from form_invariance.tables.columns import Schema, flag, integer, number, text
 
+DIRECTION = ("donor", "target")
 _SETTING = {
     "donor": text("format whose activations are transferred"),
     "target": text("format of the run that receives them"),
@@ -28,7 +29,7 @@ _SETTING = {
 TRANSFER = Schema(
     "transfer",
     {
-        **_SETTING,
+        **{name: column for name, column in _SETTING.items() if name not in DIRECTION},
         "pairs": integer("pairs, the denominator of every rate of the row"),
         "n_neurons": integer("neurons transferred, over all late layers; rates of none are NaN (but residual)"),
         "recovered": number(
@@ -41,7 +42,7 @@ TRANSFER = Schema(
         "normalized_logit_after": number("mean normalised logit of the right answer after"),
         "centered": flag("logits centred over the vocabulary"),
     },
-    ("model", "operator"),
+    ("model", "operator", *DIRECTION),
 )
 TRANSFER_PAIRS = Schema(
     "transfer_pairs",

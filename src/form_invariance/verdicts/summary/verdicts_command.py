@@ -1,12 +1,14 @@
 """The verdicts on the screen."""
 
 from pathlib import Path
+from typing import Annotated
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.options import Flag
+from form_invariance.tables.lineage import OfAnyModel
 
 
-def verdicts(*tables: Path, k: int | None = None, operators: Flag = False) -> None:
+def verdicts(*tables: Annotated[Path, OfAnyModel], k: int | None = None, operators: Flag = False) -> None:
     """Print the verdicts of one or several models.
 
     Args:

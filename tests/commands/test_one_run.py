@@ -1,0 +1,218 @@
+"""A run whose prompts differ in length, to its pages; and each of its commands with a file of another run."""
+
+import contextlib
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from replayed_run import calls_of, replay
+from safetensors.numpy import load_file, save_file
+from stub_checkout import once
+from test_small_runs import CONFIG, MODEL
+
+from form_invariance.cli import main
+from form_invariance.stages.census.table import CENSUS
+from form_invariance.tables.files import read_table, stamp_of
+
+pytestmark = pytest.mark.slow
+SUM = "Jack has {} apples and gets {} more. Now he has "
+UNEQUAL = CONFIG | {
+    "operators": {"sum_units": {"expression": "a + b", "digit": 1}, "pairs": {"table": "pairs.csv"}},
+    "operands": {"operand_min": 5, "operand_max": 99, "answer_min": 10, "answer_max": 99},
+    "formats": {
+        "symbolic": {"templates": {"sum_units": "{a}+{b}=", "pairs": "{first}+{second}="}},
+        "word": {"templates": {"sum_units": SUM.format("{a}", "{b}"), "pairs": SUM.format("{first}", "{second}")}},
+    },
+    "specificity_tasks": {},
+    **{"random_seeds": 1, "matched_seeds": 1, "permutations": 20, "probe_prompts": 40},
+}
+
+
+def make(folder):
+    folder.mkdir()
+    pairs = pd.DataFrame([(a, b, a + b) for a in range(3, 60, 4) for b in (21, 30, 38)])
+    pairs.to_csv(folder / "pairs.csv", header=["first", "second", "answer"], index=False)
+    calls = calls_of(folder, UNEQUAL)
+    replay(calls, folder)
+    (folder / "calls.json").write_text(json.dumps(calls))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return once(tmp_path_factory, "unequal-run", make)
+
+
+def test_prompts_of_unequal_lengths_end_in_a_report_and_a_browser(folder):
+    cell = folder / "results" / MODEL / "word/pairs"
+    assert read_table(cell / "census.parquet", CENSUS)["prompt"].str.len().nunique() > 1
+    assert not pd.read_parquet(cell / "row_activations.parquet").empty
+    for page in ("report.html", f"browser/{MODEL}.html", "explained.html"):
+        assert "sum_units" in (folder / "results" / page).read_text()
+
+
+FILES = (".parquet", ".safetensors", ".json")
+SETTINGS = ("seed", "first_late_layer", "membership", "weights")
+OF_ANY_MODEL = {("figure", "--tables"), ("paper-tables", "--tables"), ("report", "--answers")}
+
+
+def files_of(words):
+    """The places in a command line of the files that it reads, with their options."""
+    option = words[0]
+    for place, word in enumerate(words):
+        option = word if word.startswith("--") else option
+        if word != option and option.startswith("--") and "output" not in option and word.endswith(FILES):
+            yield place, option
+
+
+def restamped(path, to, change):
+    """A copy of a file with another stamp."""
+    stamp = json.loads(json.dumps(change(stamp_of(path))))
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".json":
+        to.write_text(json.dumps({"form_invariance": stamp, "content": []}))
+    elif path.suffix == ".safetensors":
+        save_file(load_file(path), to, {"form_invariance": json.dumps(stamp)})
+    else:
+        table = pq.read_table(path)
+        pq.write_table(table.replace_schema_metadata({"form_invariance": json.dumps(stamp)}), to)
+
+
+def of_another_model(stamp):
+    lineage = {model and "other": values for model, values in stamp["lineage"].items()}
+    return stamp | {"keys": stamp["keys"] | {"model": "other"}, "lineage": lineage}
+
+
+def with_value(name, value):
+    def change(stamp):
+        lineage = {model: {**own, name: value} if name in own else own for model, own in stamp["lineage"].items()}
+        return stamp | {"lineage": lineage}
+
+    return change
+
+
+def with_other_content(stamp):
+    return stamp | {"content": "other"}
+
+
+def facts(path):
+    """The names of a file's lineage, and its own."""
+    stamp = stamp_of(path)
+    keys = [
+        stamp["keys"][name] for name in ("model", "format", "operator", "donor", "target") if name in stamp["keys"]
+    ]
+    return {name for own in stamp["lineage"].values() for name in own}, f"{stamp['table']} of {'/'.join(keys)}"
+
+
+def mixtures(words, tmp_path):
+    """By the name of what differs: command lines in which one file is of another run, and that file."""
+    places = list(files_of(words))
+    said, names = ({place: facts(Path(words[place]))[part] for place, _ in places} for part in (0, 1))
+    keys = {place: stamp_of(Path(words[place]))["keys"] for place, _ in places}
+    for place, option in places:
+        path, others = Path(words[place]), [other for other, _ in places if other != place]
+        known = {name for other in others for name in {*said[other], names[other]}}
+        known |= {word.removeprefix("--").split("=")[0] for word in words}
+        shared = [name for name in sorted(said[place] & known) if " of " not in name]
+        changes = {name: with_value(name, "other") for name in shared if name in SETTINGS}
+        changes |= {name: with_value(name, "other") for name in sorted(said[place] & known) if " of " in name}
+        changes |= {"content": with_other_content} if names[place] in known else {}
+        if any("model" in keys[other] for other in others) and (words[0], option) not in OF_ANY_MODEL:
+            changes |= {"model": of_another_model} if keys[place] else {}
+        for name, change in changes.items():
+            to = tmp_path / name.replace("/", "-") / f"{place}{path.suffix}"
+            restamped(path, to, change)
+            yield option, name, [*words[:place], str(to), *words[place + 1 :]], to
+        for key, (own, other) in {"format": ("symbolic", "word"), "operator": ("sum_units", "pairs")}.items():
+            value = keys[place].get(key)
+            changed = path.parent / path.name
+            parts = [{own: other, other: own}.get(part, part) if part == value else part for part in changed.parts]
+            to = Path(*parts)
+            if value and to != path and to.exists() and any(key in keys[other] for other in others):
+                yield option, key, [*words[:place], str(to), *words[place + 1 :]], to
+
+
+REFUSED = re.compile(
+    r"are not of one run|was made with|was made with another model than|of the (model|format|operator) |are both |"
+    r"must have a file for each|not of the same|give one of each"
+)
+
+
+def test_a_file_of_another_run_is_refused_in_every_place(folder, tmp_path, capsys):
+    calls = json.loads((folder / "calls.json").read_text())
+    tried, taken = [], []
+    with contextlib.chdir(folder):
+        for words in {" ".join(words[: 2 if words[0] == "heuristics" else 1]): words for words in calls}.values():
+            for option, what, changed, file in mixtures(words, tmp_path):
+                status, said = main(changed), capsys.readouterr().err.strip().splitlines()[-1:]
+                refused = status == 2 and REFUSED.search(said[0]) and (str(file) in said[0] or "--" in said[0])
+                tried.append((words[0], option, what))
+                if not refused:
+                    taken.append((words[0], option, what, status, said))
+    assert len(tried) > 200
+    assert not taken, "\n".join(map(str, taken))
+
+
+OTHER_VALUES = {"--seed": "99", "--late-from": "1", "--k": "29", "--k-shown": "29", "--membership": "positive"}
+
+
+def test_a_setting_of_another_run_is_refused_in_every_command(folder, capsys):
+    """Commands without an input that has the setting, such as the first ones, take it."""
+    calls, tried = json.loads((folder / "calls.json").read_text()), set()
+    with contextlib.chdir(folder):
+        for words in {words[0]: words for words in calls}.values():
+            known = {name for place, _ in files_of(words) for name in facts(Path(words[place]))[0]}
+            for option, value in OTHER_VALUES.items():
+                name = {"--late-from": "first_late_layer"}.get(option, option.removeprefix("--"))
+                name = "circuit.k" if name.startswith("k") else name
+                matching = [n for n, word in enumerate(words) if word.split("=")[0] == option]
+                if not matching or name not in known:
+                    continue
+                place = matching[0]
+                changed = (
+                    [*words, option, value]
+                    if "=" in words[place]
+                    else [*words[: place + 1], value, *words[place + 2 :]]
+                )
+                assert main(changed) == 2, (words[0], option)
+                said = capsys.readouterr().err.strip().splitlines()[-1]
+                assert re.search(rf"was made with {name}|has no circuit of k = {value}", said), (words[0], said)
+                tried.add((words[0], option))
+    assert len(tried) > 20
+
+
+def test_another_model_is_refused_beside_its_files_without_its_record(folder, tmp_path, capsys):
+    cell = folder / "results" / MODEL
+    words = ["promoted-tokens", "--k", "30", "--output", str(tmp_path / "x.parquet"), "--circuits"]
+    words += [str(cell / f"shared/{operator}/circuit.parquet") for operator in UNEQUAL["operators"]]
+    assert main([*words, "--model", f"embedded:{MODEL}"]) == 0
+    assert main([*words, "--model", "embedded:embedded-separate"]) == 2
+    assert "was made with another model than this command runs" in capsys.readouterr().err
+
+
+def test_a_tokenizer_of_another_run_is_refused(folder, tmp_path, capsys):
+    for name in ("model_files.parquet", "tokenizer.json"):
+        shutil.copy(folder / "results" / MODEL / name, tmp_path)
+    kept = tmp_path / "tokenizer.json"
+    content = json.loads(kept.read_text())
+    vocabulary = content["model"]["vocab"]
+    vocabulary["4"], vocabulary["5"] = vocabulary["5"], vocabulary["4"]
+    words = ["census", "--model", f"embedded:{MODEL}", "--model-files", str(tmp_path / "model_files.parquet")]
+    words += ["--expression", "a + b", "--digit=1", "--operand-min=10", "--operand-max=40", "--answer-min=10"]
+    words += [
+        "--answer-max=90",
+        "--template={a}+{b}=",
+        "--format=symbolic",
+        "--operator=x",
+        "--seed=0",
+        "--output",
+    ]
+    assert main([*words, str(tmp_path / "x.parquet")]) == 0
+    kept.write_text(json.dumps(content))
+    assert main([*words, str(tmp_path / "y.parquet")]) == 2
+    assert (
+        f"{kept} is not the tokenizer that {tmp_path}/model_files.parquet was made with" in capsys.readouterr().err
+    )
