@@ -23,7 +23,7 @@ from form_invariance.model.files import resolve
 from form_invariance.model.gguf import write_folder
 from form_invariance.problems.templates import render
 
-PRES = ("smollm", "llama-bpe")
+PRES = ("smollm", "llama-bpe", "pixtral")
 """Whose rules for splitting texts transformers does not know."""
 TEXTS = ["    return  5\n\t12 = x", "½ café 12,345", "Jill's  fish", "<|im_start|>2", "<think>2<|end_of_text|>"]
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
@@ -32,7 +32,7 @@ BOS = 0
 
 def make_tokenizer(pre: str, texts: list[str]) -> Tokenizer:
     """A byte-level BPE that splits texts as SmolLM2's or Llama 3's."""
-    if pre == "llama-bpe":
+    if pre != "smollm":
         tokenizer = build_tokenizer(texts)
     else:
         digits = pre_tokenizers.Digits(individual_digits=True)
@@ -48,19 +48,24 @@ def make_tokenizer(pre: str, texts: list[str]) -> Tokenizer:
     return tokenizer
 
 
-def random_model(architecture: str, vocabulary: int, *, tied: bool):
+def random_model(architecture: str, vocabulary: int, *, tied: bool, biased: bool = False):
     local = {"rope_type": "default", "rope_theta": 5000.0}
     sizes = {"vocab_size": vocabulary, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3}
     sizes |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256}
     sizes |= {"initializer_range": 0.15, "rms_norm_eps": 1e-5}
     sizes |= {"rope_parameters": local, "tie_word_embeddings": tied}
+    if biased:
+        sizes |= {"attention_bias": True, "mlp_bias": True}
     ropes = {"full_attention": local, "sliding_attention": {**local, "rope_theta": 10_000.0}}
     gemma = {"head_dim": 256, "num_hidden_layers": 7, "sliding_window": 16, "rope_parameters": ropes}
     is_gemma = architecture == "gemma3"
-    config = hf.Gemma3TextConfig(**(sizes | gemma)) if is_gemma else hf.LlamaConfig(**sizes)
+    configs = {"gemma3": hf.Gemma3TextConfig, "llama": hf.LlamaConfig, "qwen2": hf.Qwen2Config}
+    config = configs[architecture](**(sizes | (gemma if is_gemma else {})))
     torch.manual_seed(0)
     model = hf.AutoModelForCausalLM.from_config(config)
     for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            parameter.data = torch.randn_like(parameter)
         if "norm" in name:
             # Gemma's in bfloat16, as Google's: the sum of 1 and the weight is exact.
             noise = 0.3 * torch.randn_like(parameter)
@@ -78,7 +83,7 @@ def tensors_of(model) -> dict[str, np.ndarray]:
         heads = {"q_proj": c.num_attention_heads, "k_proj": c.num_key_value_heads}.get(name.split(".")[-2])
         if c.model_type == "llama" and heads:
             # llama.cpp stores dimension i of a head next to dimension i + D/2.
-            values = values.reshape(heads, 2, -1, values.shape[1]).swapaxes(1, 2).reshape(values.shape)
+            values = values.reshape(heads, 2, -1, *values.shape[1:]).swapaxes(1, 2).reshape(values.shape)
         if c.model_type == "gemma3_text" and "norm" in name:
             values = values + 1
         module, _, part = name.rpartition(".")
@@ -134,14 +139,17 @@ def original(texts):
     return {pre: make_tokenizer(pre, texts) for pre in PRES}
 
 
-def made(tokenizer, architecture="llama", pre="smollm", *, tied=True):
-    model = random_model(architecture, tokenizer.get_vocab_size(), tied=tied)
+def made(tokenizer, architecture="llama", pre="smollm", **changes):
+    model = random_model(architecture, tokenizer.get_vocab_size(), **{"tied": True, **changes})
     return model, fields_of(model, tokenizer, pre), tensors_of(model)
 
 
-@pytest.mark.parametrize(("architecture", "tied"), [("llama", True), ("llama", False), ("gemma3", True)])
-def test_float32_weights_return_from_a_file_to_the_bit(original, tmp_path, architecture, tied):
-    model, fields, tensors = made(original["smollm"], architecture, tied=tied)
+@pytest.mark.parametrize(
+    ("architecture", "tied", "biased"),
+    [*(("llama", *one) for one in ((True, False), (False, False), (True, True))), ("gemma3", True, False)],
+)
+def test_float32_weights_return_from_a_file_to_the_bit(original, tmp_path, architecture, tied, biased):
+    model, fields, tensors = made(original["smollm"], architecture, tied=tied, biased=biased)
     path = write_gguf(tmp_path / "m.gguf", architecture, fields, tensors)
     write_folder(path, tmp_path / "out")
     weights, expected = load_file(tmp_path / "out/model.safetensors"), dict(model.named_parameters())
@@ -157,7 +165,12 @@ def test_float32_weights_return_from_a_file_to_the_bit(original, tmp_path, archi
 
 @pytest.mark.parametrize(
     ("pre", "said", "bos"),
-    [("smollm", False, None), ("smollm", True, BOS), ("smollm", None, None), ("llama-bpe", None, BOS)],
+    [
+        ("smollm", False, None),
+        ("smollm", True, BOS),
+        ("smollm", None, None),
+        *((pre, None, BOS) for pre in PRES[1:]),
+    ],
 )
 def test_the_tokenizer_is_the_one_that_the_file_was_made_of(original, texts, tmp_path, pre, said, bos):
     """Prompts begin with BOS as the file says, or as is usual for these rules."""
@@ -172,12 +185,36 @@ def test_the_tokenizer_is_the_one_that_the_file_was_made_of(original, texts, tmp
             assert ours.encode(text) == original[pre].encode(text, add_special_tokens=False).ids, text
 
 
+@pytest.mark.parametrize(("said", "first"), [(False, "Th"), (True, "▁Th"), (None, "▁Th")])
+def test_sentencepiece_begins_with_a_space_unless_the_file_says_no(original, tmp_path, said, first):
+    _, fields, tensors = made(original["smollm"])
+    tokens = ["<unk>", "<s>", "</s>", "▁", "T", "h", "Th", "▁T", "▁Th"]
+    tokens += [f"<0x{byte:02X}>" for byte in range(len(fields["tokenizer.ggml.tokens"]) - len(tokens))]
+    said = {"model": "llama", "pre": "default", "tokens": tokens, "merges": None, "add_space_prefix": said}
+    said |= {"scores": [-float(place) for place in range(len(tokens))]}
+    said |= {"token_type": [2, 3, 3] + [1] * (len(tokens) - 3)}
+    fields |= {f"tokenizer.ggml.{key}": value for key, value in said.items()}
+    path = write_gguf(tmp_path / "m.gguf", "llama", fields, tensors)
+    write_folder(path, tmp_path / "out")
+    for source in (path, tmp_path / "out"):
+        tokenizer = tokenizers.load_tokenizer(source)
+        assert [tokens[one] for one in tokenizer.encode("Th T")] == [first, "▁T"]
+
+
 def key(name, value):
     return lambda fields, tensors: fields.update({name: value})
 
 
+UNREAD = {"ggml.add_space_prefix": True, "ggml.remove_extra_whitespaces": True, "ggml.precompiled_charsmap": [1]}
+UNREAD |= {"ggml.model": "t5", "ggml.normalizer": "lower", "huggingface.json": "{}"}
 REFUSED = [
     (key("llama.expert_count", 4), "transformers does not read expert_count"),
+    (key("split.count", 2), "is a part of a model; join all parts with llama.cpp's 'llama-gguf-split --merge'"),
+    (
+        lambda _, tensors: tensors.update({"blk.0.attn_q.scale": np.ones(8, np.float32)}),
+        r"not read blk\.0\.attn_q",
+    ),
+    *((key(f"tokenizer.{name}", value), f"does not read tokenizer.{name}") for name, value in UNREAD.items()),
     (key("llama.attention.value_length", 8), "transformers does not read attention.key_length"),
     (key("llama.block_count", 2), r"transformers does not read blk\.2\.attn_norm\.weight"),
     (lambda _, tensors: tensors.update({"rope_freqs.weight": np.ones(8, np.float32)}), "does not read rope_freqs"),
@@ -203,6 +240,21 @@ def test_a_file_that_would_give_another_model_is_refused(original, tmp_path, cha
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert [one.name for one in tmp_path.iterdir()] == ["m.gguf"]
+
+
+def test_a_part_of_a_model_and_of_its_heads_rotated_are_refused(original, tmp_path):
+    """A part without the unembedding would be read as a model with tied embeddings."""
+    _, fields, tensors = made(original["smollm"], tied=False)
+    del tensors["output.weight"]
+    part = write_gguf(tmp_path / "m-00001-of-00002.gguf", "llama", fields, tensors)
+    with pytest.raises(UserError, match=r"00001-of-00002\.gguf is a part of a model"):
+        logits_of(part)
+    logits_of(part.rename(tmp_path / "m-00001-of-00001.gguf"))
+    _, fields, tensors = made(original["smollm"], "qwen2")
+    fields |= {"qwen2.rope.dimension_count": 8, "qwen2.attention.key_length": None}
+    path = write_gguf(tmp_path / "m.gguf", "qwen2", fields, tensors)
+    with pytest.raises(UserError, match=r"does not read rope\.dimension_count"):
+        logits_of(path)
 
 
 def test_a_full_disk_leaves_no_folder_without_a_tokenizer(original, tmp_path, monkeypatch):

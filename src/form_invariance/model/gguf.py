@@ -1,5 +1,6 @@
 """Read a GGUF file with transformers, and write its model as a folder in the results, which later jobs map."""
 
+import re
 import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -9,6 +10,11 @@ from form_invariance.errors import UserError, in_one_sentence
 
 _LIKE_GPT2 = ("gpt-2", "default", "smollm")
 """Values of `tokenizer.ggml.pre` that transformers does not list and reads like GPT-2's."""
+_LIKE_LLAMA3 = (
+    *("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano"),
+    "tekken",
+)
+"""Values for which llama.cpp takes a word of the vocabulary whole, and adds BOS unless the file says otherwise."""
 _ASSUMED = {
     "attention.sliding_window_pattern": 6,
     "rope.freq_base_swa": 10_000,
@@ -17,65 +23,147 @@ _ASSUMED = {
 }
 """Values that transformers assumes for keys that it does not read."""
 _WIDTHS = ("attention.key_length", "attention.value_length", "rope.dimension_count")
+_SPACE = "ggml.add_space_prefix"
+_TOKENIZER = {"ggml.remove_extra_whitespaces": False, "ggml.add_sep_token": False}
+"""The same for the keys after `tokenizer.`, apart from `_SPACE`, which is read here."""
+_NO_TEXT = re.compile(r"chat_template.*|ggml\.\w+_token_id")
+"""Keys after `tokenizer.` that do not change how a text is encoded."""
+_PART = re.compile(r"-\d{5}-of-(?!00001)\d{5}\.gguf", re.IGNORECASE)
 
 
-def _metadata(file: Path) -> Mapping[str, Any]:
-    """The metadata of a file.
+def _metadata(file: Path) -> tuple[Mapping[str, Any], Collection[str]]:
+    """The metadata of a file, and the names of its tensors.
 
     Raises:
-        UserError: the file is damaged, or transformers does not read what describes the model.
+        UserError: the file is damaged or a part of a model, or transformers does not read all that describes it.
     """
     from transformers.integrations.gguf import read_gguf_metadata
 
     with in_one_sentence(f"{file} is not a complete GGUF file, so download it again"):
         said, tensors = read_gguf_metadata(str(file))
-        unread = _unread(said["general.architecture"], said, tensors)
-    if unread:
+        unread = [*_unread(said["general.architecture"], said, tensors), *_unread_tokenizer(said)]
+    if said.get("split.count", 0) > 1 or _PART.search(file.name):
         raise UserError(
-            f"{file}: transformers does not read {unread[0]}, so it would load a different model; use the "
-            "model's Hugging Face folder"
+            f"{file} is a part of a model; join all parts with llama.cpp's 'llama-gguf-split --merge', and give "
+            "the whole file"
         )
-    return dict(said)
+    if unread:
+        raise _not_read(file, unread[0])
+    return said, tensors
+
+
+def _not_read(file: Path, what: str) -> UserError:
+    """The refusal of a file for a key or a tensor."""
+    return UserError(
+        f"{file}: transformers does not read {what}, so it would load a different model; use the model's Hugging "
+        "Face folder"
+    )
+
+
+def _of_family(said: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a file's architecture, without its name."""
+    family = f"{said['general.architecture']}."
+    return {key.removeprefix(family): value for key, value in said.items() if key.startswith(family)}
 
 
 def _unread(family: str, said: Mapping[str, Any], tensors: Collection[str]) -> list[str]:
     """What describes the model, but is not read by transformers."""
-    from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
     from transformers.modeling_gguf_pytorch_utils import GGUF_TO_TRANSFORMERS_MAPPING
 
-    own = {key.removeprefix(f"{family}."): one for key, one in said.items() if key.startswith(f"{family}.")}
+    own = _of_family(said)
     known = {*(GGUF_TO_TRANSFORMERS_MAPPING["config"].get(family) or own), *_WIDTHS}
     unread = [key for key in own if key not in known and own[key] != _ASSUMED.get(key)]
     unread += _WIDTHS[:1] if len({own[key] for key in _WIDTHS if key in own}) > 1 else ()
     stored = "rope_freqs.weight", f"blk.{own['block_count']}.attn_norm.weight"
     unread += [name for name in stored if name in tensors]
-    if said.get("tokenizer.ggml.model") == "gpt2":
-        pre = said.get("tokenizer.ggml.pre", "default")
-        unread += [] if pre in (*GGUF_PRE_TOKENIZER_SPLITS, *_LIKE_GPT2) else [f"tokenizer.ggml.pre {pre!r}"]
     return unread
 
 
+def _unread_tokenizer(said: Mapping[str, Any]) -> list[str]:
+    """What describes the tokenizer, but is read neither by transformers nor by `load_tokenizer`."""
+    from transformers.integrations.gguf.gguf_tokenizer_mapping import (
+        GGUF_PRE_TOKENIZER_SPLITS,
+        GGUF_TOKENIZER_MAPPING,
+    )
+
+    own = {key.removeprefix("tokenizer."): value for key, value in said.items() if key.startswith("tokenizer.")}
+    known = {key for part in GGUF_TOKENIZER_MAPPING.values() for key in part} - {"ggml.precompiled_charsmap"}
+    known |= {key for key in own if _NO_TEXT.fullmatch(key)}
+    unread = [key for key in own if key not in known and own[key] != _TOKENIZER.get(key)]
+    kind, pre = own.get("ggml.model"), own.get("ggml.pre", "default")
+    # Gemma's tokenizer adds no space.
+    spaced = kind == "llama" and not said["general.architecture"].startswith("gemma")
+    unread += [_SPACE] if own.get(_SPACE) and not spaced else []
+    pres = {"gpt2": (*GGUF_PRE_TOKENIZER_SPLITS, *_LIKE_GPT2), "llama": ("default",)}
+    unread += [] if kind in (None, *pres) else [f"ggml.model {kind!r}"]
+    unread += [f"ggml.pre {pre!r}"] if pre not in pres.get(str(kind), (pre,)) else []
+    return [f"tokenizer.{key}" for key in unread]
+
+
+def options(file: Path) -> dict[str, Any]:
+    """Arguments with which transformers loads the model of a file, biases included.
+
+    Raises:
+        UserError: as `_metadata`.
+    """
+    said, tensors = _metadata(file)
+    found: dict[str, Any] = {"gguf_file": file.name}
+    if said["general.architecture"] == "llama":
+        biases = {"attention_bias": "blk.0.attn_q.bias", "mlp_bias": "blk.0.ffn_up.bias"}
+        found |= {key: True for key, name in biases.items() if name in tensors}
+    return found
+
+
+def check_loaded(file: Path, model: Any) -> None:
+    """Check that every tensor of a file became a weight of the model, and that it rotates as the file says.
+
+    transformers itself reports weights without a tensor.
+
+    Raises:
+        UserError: a tensor was left out, or another part of each head is rotated.
+    """
+    from transformers import modeling_gguf_pytorch_utils as legacy
+    from transformers.integrations.gguf.gguf_conversion_mapping import GGUF_ARCHS
+
+    said, tensors = _metadata(file)
+    family, own = said["general.architecture"], _of_family(said)
+    if family not in GGUF_ARCHS:  # of these, transformers reports tensors without a weight
+        processor = legacy.TENSOR_PROCESSORS.get(family, legacy.TensorProcessor)(model.config.to_dict())
+        if left := {*tensors} - {*legacy.get_gguf_hf_weights_map(model, processor)}:
+            raise _not_read(file, min(left))
+    rotated = {2 * len(buffer) for name, buffer in model.named_buffers() if name.endswith("inv_freq")}
+    width = own.get("attention.key_length") or own["embedding_length"] // own["attention.head_count"]
+    if rotated - {own.get("rope.dimension_count", width)}:
+        raise _not_read(file, "rope.dimension_count")
+
+
 def load_tokenizer(file: Path) -> Any:
-    """The tokenizer of a GGUF file, as transformers reads it, with the rules of SmolLM2 and Llama 3 that it omits.
+    """The tokenizer of a GGUF file, as transformers reads it, with the rules that it omits.
+
+    These are of SmolLM2, of Llama 3, and of SentencePiece without a space before the text.
 
     Raises:
         UserError: it cannot be read.
     """
-    from tokenizers import pre_tokenizers
+    from tokenizers import decoders, normalizers, pre_tokenizers
     from transformers import AutoTokenizer
 
-    said = _metadata(file)
+    said, _ = _metadata(file)
     with in_one_sentence(f"{file} has no model and tokenizer that transformers reads"):
         tokenizer: Any = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name, local_files_only=True)
         backend, pre = tokenizer.backend_tokenizer, said.get("tokenizer.ggml.pre")
         if pre == "smollm":
             digits = pre_tokenizers.Digits(individual_digits=True)
             backend.pre_tokenizer = pre_tokenizers.Sequence([digits, backend.pre_tokenizer])
-        if pre == "llama-bpe":
+        if pre in _LIKE_LLAMA3:
             whole = backend.model
             whole.ignore_merges = True
             backend.model = whole
             tokenizer.add_bos_token = said.get("tokenizer.ggml.add_bos_token", True)
+        if said.get("tokenizer.ggml.model") == "llama" and not said.get(f"tokenizer.{_SPACE}", True):
+            backend.normalizer, backend.pre_tokenizer = normalizers.Replace(" ", "▁"), None
+            parts = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+            backend.decoder = decoders.Sequence(parts)
     return tokenizer
 
 

@@ -10,7 +10,7 @@ import torch
 from safetensors import safe_open
 
 from form_invariance.errors import UserError, in_one_sentence
-from form_invariance.model import families, proof
+from form_invariance.model import families, gguf, proof
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.folders import weight_files
 from form_invariance.model.modules import quantised
@@ -62,7 +62,7 @@ def in_transformers(source: Path, dtype: torch.dtype, device: str) -> Any:
     """The transformers model of a folder or a GGUF file, which maps the weights if they need no conversion."""
     folder, options, files = source, dict[str, Any](use_safetensors=True), [source]
     if source.is_file():
-        folder, options = source.parent, dict[str, Any](gguf_file=source.name)
+        folder, options = source.parent, gguf.options(source)
     else:
         files = weight_files(source)
     if torch.device(device).type != "cpu":
@@ -82,10 +82,11 @@ def in_transformers(source: Path, dtype: torch.dtype, device: str) -> Any:
             ignore_mismatched_sizes=True,
             **options,
         )
-    if source.is_file():
-        # The loaded weights are no longer quantised.
-        model.hf_quantizer = None
-        del model.config.quantization_config
+        if source.is_file():
+            gguf.check_loaded(source, model)
+            # The loaded weights are no longer quantised.
+            model.hf_quantizer = None
+            del model.config.quantization_config
     _check_info(_name(source), info)
     return model.requires_grad_(False)
 
