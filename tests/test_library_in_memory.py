@@ -155,8 +155,8 @@ def test_a_model_that_computes_something_else(tuned, part, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_rounding_is_a_fifth_of_the_proofs_limit(family_folders, monkeypatch, family, dtype):
-    monkeypatch.setattr(proof, "_LAYER", {key: limit / 5 for key, limit in proof._LAYER.items()})
+def test_rounding_is_a_quarter_of_the_proofs_limit(family_folders, monkeypatch, family, dtype):
+    monkeypatch.setattr(proof, "_LAYER", {key: limit / 4 for key, limit in proof._LAYER.items()})
     model, tokenizer = in_memory(family_folders[family])
     library.load_model(model.to(dtype), tokenizer=tokenizer, device="cpu")
 
@@ -207,6 +207,7 @@ def other(name, **settings):
     return lambda _: of_class(name, settings)
 
 
+SCALED = {"rope_type": "default", "rope_theta": 1e4, "llama_4_scaling_beta": 0.1}
 EIGHT_BITS = nn.Parameter(torch.ones(48, dtype=torch.int8), requires_grad=False)
 REFUSED = [
     (lambda _: nn.Linear(2, 3), "source: a module of type Linear is neither a transformers model"),
@@ -221,6 +222,12 @@ REFUSED = [
     (other("GraniteConfig", residual_multiplier=0.22), "has residual_multiplier 0.22, which is not"),
     (other("MixtralConfig"), r"model\.layers\.0\.mlp \(MixtralSparseMoeBlock\) has no up_proj"),
     (other("HeliumConfig"), r"model\.layers\.0\.self_attn \(HeliumAttention\) computes what"),
+    # Both attend as Llama does up to a position: up to token 24 and within a window of 16.
+    (
+        other("Ministral3Config", rope_parameters={**SCALED, "original_max_position_embeddings": 24}),
+        r"0\.self_attn \(Ministral3Attention\) computes what",
+    ),
+    (other("DogeConfig", keep_window_size=16), r"0\.self_attn \(DogeAttention\) has A, which is not supported"),
     (other("NemotronConfig"), "has the activation ReLUSquaredActivation"),
 ]
 

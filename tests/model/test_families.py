@@ -46,5 +46,5 @@ def test_size_by_config_is_the_size_of_the_weights(family_folders, family):
 def test_a_prompt_longer_than_the_window_is_refused(family_folders):
     for family in ("gemma2", "gpt2"):
         model = models.load(family_folders[family])
-        with pytest.raises(UserError, match="65 tokens, but this model attends to 64 at most"):
+        with pytest.raises(UserError, match="65 tokens, but this model takes 64 at most"):
             decoder.embed(model, torch.zeros(1, 65, dtype=torch.int64))

@@ -87,3 +87,8 @@ def test_a_job_asks_for_more_than_twice_the_time_that_plan_expects(tmp_path, con
         (seconds,) = plan.make([job], [job], tmp_path, config)["seconds"]
         assert 10 + 2 * seconds / 60 < asked(config, rule, wildcards) < 12 + 3 * seconds / 60
         assert asked(config, rule, wildcards, 2) == 2 * asked(config, rule, wildcards)
+
+
+def test_the_job_that_compares_a_model_asks_for_time_by_its_size():
+    """8 billion parameters, 512 tokens: 8.2e12 operations, at 2e10 a second on a slow core."""
+    assert 10 + 8.2e12 / 2e10 / 60 < job_sizes.proof_minutes({"source": "owner/model-8B"}, 1) < 40

@@ -25,7 +25,9 @@ rule model_files:
         **{
             **table_job(mem_mb=1000),
             "mem_mb": lambda wildcards, attempt: job_sizes.proof_mb(config["models"][wildcards.model], attempt),
-            "runtime": model_job("model_files")["runtime"],
+            "runtime": lambda wildcards, attempt: job_sizes.proof_minutes(
+                config["models"][wildcards.model], attempt
+            ),
         },
     shell:
         "python -m form_invariance model-files {params.model:q} --model-name {wildcards.model:q}"

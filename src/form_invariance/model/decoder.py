@@ -213,13 +213,13 @@ def embed(model: Decoder, tokens: Tensor) -> Tensor:
 
     Raises:
         ValueError: a token is padding; batches have one length (`model.batches`).
-        UserError: the prompts are longer than the model's learned positions or its sliding window.
+        UserError: the prompts are longer than what the model attends to, or than the text of its proof.
     """
     if (tokens < 0).any():
         raise ValueError("padding would run through the model; batch prompts by length")
     longest, length = model.config.longest, tokens.shape[1]
-    if longest is not None and length > longest:
-        raise UserError(f"a prompt has {length} tokens, but this model attends to {longest} at most; shorten it")
+    if length > longest:
+        raise UserError(f"a prompt has {length} tokens, but this model takes {longest} at most; shorten it")
     x = F.embedding(tokens, model.embedding)
     if model.config.embedding_scale != 1:
         x = x * torch.tensor(model.config.embedding_scale, dtype=x.dtype)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from form_invariance.errors import in_one_sentence
 from form_invariance.model.decoder import Decoder, LayerWeights
 from form_invariance.model.modules import Modules, quantised, unwrapped
-from form_invariance.model.sizes import DecoderConfig
+from form_invariance.model.sizes import PROVEN, DecoderConfig
 
 _FACTORS = (
     *("residual_multiplier", "embedding_multiplier", "logits_scaling", "logit_scale", "lm_head_multiplier"),
@@ -96,11 +96,22 @@ _AROUND = {
     "mlp_post_norm": "post_feedforward_layernorm",
 }
 """The norms of a layer that has one after the MLP: the norm after attention belongs to attention."""
+_ATTRIBUTES = {
+    *("act", "act_fn", "activation_fn", "attention_dropout", "attention_softmax_in_fp32", "attention_type"),
+    *("attn_dropout", "attn_logit_softcapping", "attn_pdrop", "config", "dropout", "embed_dim", "head_dim"),
+    *("head_size", "hidden_size", "intermediate_size", "is_causal", "is_cross_attention", "is_sliding", "k_norm"),
+    *("kv_dim", "kv_heads", "layer_idx", "layer_type", "mask_value", "multi_query", "num_attention_heads"),
+    *("num_heads", "num_key_value_groups", "num_key_value_heads", "q_norm", "qk_layernorm", "resid_dropout"),
+    *("reorder_and_upcast_attn", "residual_dropout", "rotary_ndims", "scale_attention_softmax_in_fp32"),
+    *("scale_attn_by_inverse_layer_idx", "scale_attn_weights", "scaling", "sliding_window", "split_size"),
+    "use_rope",
+}
+"""Attributes of attention and MLP modules, apart from matrices. Others may change the result on other texts."""
 _OPTIONAL = ("self_attn.qkv_proj", "mlp.gate_up_proj", "mlp.gate_proj")
 
 
 def _layer(modules: Modules, family: Family, at: str) -> LayerWeights:
-    """Read the layer at a path, and note its settings."""
+    """Read the layer at a path, and note its settings; refuse it if it has more than is known."""
     path = f"{at}.{family.attention}"
     attention, heads = modules.get(path), modules.get("config.num_attention_heads")
     width = modules.set(path, "d_head", modules.get(f"{path}.head_dim", f"{path}.head_size"))
@@ -121,6 +132,10 @@ def _layer(modules: Modules, family: Family, at: str) -> LayerWeights:
     around = modules.find(f"{at}.post_feedforward_layernorm") is not None
     norms = family.norms | (_AROUND if around else {})
     parts |= {name: modules.norm(f"{at}.{stored}") for name, stored in norms.items()}
+    known = {stored.rpartition(".")[2] for stored in family.matrices} | _ATTRIBUTES
+    for part in (path, f"{at}.mlp"):
+        if unknown := modules.attributes(part) - known:
+            modules.refuse(part, f"has {min(unknown)}")
     return LayerWeights(**parts)
 
 
@@ -155,10 +170,10 @@ def family_of(modules: Modules) -> Family:
     return modules.refuse("", f"has none of the parts {', '.join(FAMILIES)}")
 
 
-def _window(config: Any) -> int | None:
-    """The sliding window; None if no layer has one."""
+def _window(config: Any) -> int:
+    """The sliding window; `PROVEN` if no layer has one."""
     window, types = getattr(config, "sliding_window", None), getattr(config, "layer_types", None)
-    return None if types and not any("sliding" in str(kind) for kind in types) else window or None
+    return PROVEN if types and not any("sliding" in str(kind) for kind in types) else window or PROVEN
 
 
 def read(model: nn.Module, where: str, dtype: torch.dtype, device: torch.device) -> Decoder:
@@ -243,7 +258,7 @@ def _assembled(modules: Modules) -> Decoder:
             attention_softcap=known["attention_softcap"],
             logit_softcap=getattr(config, "final_logit_softcapping", None),
             embedding_scale=float(getattr(modules.get(family.embedding), "embed_scale", 1)),
-            longest=_window(config) if positions is None else len(positions),
+            longest=min(PROVEN, _window(config) if positions is None else len(positions)),
         ),
         embedding=embedding,
         layers=layers,

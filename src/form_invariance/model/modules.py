@@ -59,6 +59,12 @@ class Modules:
         above, _, name = path.rpartition(".")
         return self.refuse(above, f"has no {name}")
 
+    def attributes(self, path: str) -> set[str]:
+        """The names of what the module at a path has, apart from what torch and accelerate give every module."""
+        module = self.get(path)
+        names = {*vars(module), *module._parameters, *module._buffers, *module._modules} - {"training", "forward"}
+        return {name for name in names if not name.startswith("_")}
+
     def refuse(self, path: str, what: str) -> NoReturn:
         """Refuse the model for what the module at a path is or does."""
         module = self.find(path) if path else unwrapped(self.model)

@@ -8,6 +8,9 @@ from typing import Any
 from form_invariance.errors import UserError, in_one_sentence
 from form_invariance.json_yaml import read_json
 
+PROVEN = 512
+"""Tokens of the text on which a model is compared with transformers'. Attention may differ at later positions."""
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -50,8 +53,8 @@ class DecoderConfig(Sizes):
     attention_softcap: float | None = None
     logit_softcap: float | None = None
     embedding_scale: float = 1.0
-    longest: int | None = None
-    """Length limit of a prompt in tokens: the learned positions, or the sliding window."""
+    longest: int = PROVEN
+    """Length limit of a prompt in tokens: `PROVEN`, or fewer learned positions, or a shorter sliding window."""
 
     @property
     def score_scale(self) -> float:

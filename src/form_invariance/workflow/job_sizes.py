@@ -39,6 +39,8 @@ _DEVICES = Path("/dev")
 _NAMED = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])(?![a-z])", re.IGNORECASE)
 _CPU_BASE, _GPU_BASE = 3000, 4000
 _LEAST_MINUTES, _MARGIN = 10, 3
+_COMPARING = 4e-8
+"""Assumed seconds for each parameter of a model that one core of a CPU reads and compares on 512 tokens."""
 
 
 def has_gpu() -> bool:
@@ -85,6 +87,12 @@ def proof_mb(model: Mapping[str, Any], attempt: int) -> int:
     """Main memory in MB of the job that compares a model's logits with transformers', on a CPU."""
     n = parameters(model["source"], model.get("revision"))
     return memory_mb(n // 2 if model.get("dtype") == "bfloat16" else n, False, attempt)
+
+
+def proof_minutes(model: Mapping[str, Any], attempt: int) -> int:
+    """Minutes that the same job asks for."""
+    n = parameters(model["source"], model.get("revision"))
+    return math.ceil(_LEAST_MINUTES + _MARGIN * _COMPARING * n / 60) * attempt
 
 
 def kind(model: Mapping[str, Any]) -> str:
