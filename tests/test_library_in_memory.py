@@ -7,14 +7,16 @@ import oracles
 import pytest
 import torch
 import transformers
+from accelerate import dispatch_model
 from hugging_face import TOKENS
 from torch import nn
-from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+from transformers import AttentionInterface, AutoModelForCausalLM, PreTrainedTokenizerFast
+from transformers.models.llama.modeling_llama import LlamaMLP
 
 from conftest import FAMILIES
 from form_invariance import library
 from form_invariance.errors import UserError
-from form_invariance.model import decoder, proof
+from form_invariance.model import decoder, proof, unaltered
 
 DTYPES = torch.float32, torch.float16, torch.bfloat16
 
@@ -138,9 +140,10 @@ DIFFERENT = {
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("part", DIFFERENT)
-def test_a_model_that_computes_something_else(tuned, part, dtype):
-    """A part of a layer gives nine tenths of what it gave."""
+def test_a_model_that_computes_something_else(tuned, monkeypatch, part, dtype):
+    """A part of a layer gives nine tenths of what it gave, in a hook that was overlooked."""
     model, tokenizer = tuned
+    monkeypatch.setattr(unaltered, "check", lambda *_: None)
 
     def less(module, given, made):
         return made * 0.9 if isinstance(made, torch.Tensor) else (made[0] * 0.9, *made[1:])
@@ -170,6 +173,59 @@ def test_a_compiled_model(tuned, whole):
     else:
         model.model.layers[1] = torch.compile(model.model.layers[1])
     assert_logits(model, expected, tokenizer)
+
+
+def on_one_token(module, given, made):
+    """A hook that acts only on texts with token 5."""
+    return made * (1 + (given[0] == 5).any())
+
+
+class Late(LlamaMLP):
+    def forward(self, x):
+        return super().forward(x) * torch.where(torch.arange(x.shape[1]) < 600, 1, 2)[:, None]
+
+
+ALTERED = [
+    (lambda m: m.model.embed_tokens.register_forward_hook(on_one_token), "embed_tokens .* a forward hook"),
+    (lambda m: m.model.layers[1].mlp.register_forward_pre_hook(print), r"1\.mlp .* a forward pre-hook"),
+    (lambda m: m.register_forward_hook(print), r"memory: \(LlamaForCausalLM\) has a forward hook"),
+    (lambda m: nn.utils.weight_norm(m.model.embed_tokens), "embed_tokens .* a forward pre-hook"),
+    (lambda m: nn.utils.parametrizations.spectral_norm(m.model.embed_tokens), "tokens .* has a parametrization"),
+    (lambda m: setattr(m.model.layers[2], "forward", m.model.layers[2].forward), r"s\.2 .* a replaced forward"),
+    (lambda m: setattr(m.model.layers[2].mlp, "__class__", Late), r"2\.mlp \(Late\) has code of test_library"),
+    (lambda m: m.set_attn_implementation("of_user"), "attention is the user's 'of_user'"),
+]
+
+
+@pytest.mark.parametrize(("alter", "said"), ALTERED)
+def test_code_of_the_user_is_refused_by_looking_for_it(tuned, alter, said):
+    """On other texts it may do what the text of the proof does not show."""
+    model, tokenizer = tuned
+    AttentionInterface.register("of_user", lambda *args, **options: None)
+    alter(model)
+    with pytest.raises(UserError, match=said) as caught:
+        library.load_model(model, tokenizer=tokenizer, device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_hooks_of_a_bridge_of_all_modules_and_of_libraries(tuned, family_folders):
+    model, tokenizer = tuned
+    bridge = oracles.bridge(family_folders["llama"])
+    handle = nn.modules.module.register_module_forward_hook(print)
+    try:
+        with pytest.raises(UserError, match="a global forward hook in every module"):
+            library.load_model(model, tokenizer=tokenizer, device="cpu")
+    finally:
+        handle.remove()
+    bridge.run_with_cache(TOKENS)
+    library.load_model(bridge, device="cpu")
+    bridge.add_hook("blocks.1.hook_mlp_out", lambda value, hook: None)
+    with pytest.raises(UserError, match=r"hook_out \(HookPoint\) has a forward hook"):
+        library.load_model(bridge, device="cpu")
+    model(TOKENS, output_hidden_states=True)
+    dispatch_model(model, {"": "cpu"}, main_device="cpu", force_hooks=True)
+    assert "forward" in vars(model.lm_head)
+    assert_logits(model, logits(model), tokenizer)
 
 
 SAME_MODULES = {

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from form_invariance.errors import UserError
-from form_invariance.model import families, proof
+from form_invariance.model import families, proof, unaltered
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.modules import unwrapped
 
@@ -18,7 +18,7 @@ def read(model: nn.Module, dtype: torch.dtype, device: str) -> Decoder:
 
     Raises:
         UserError: it is neither a transformers model nor a bridge, it has a part that the engine does not compute,
-            or the engine computes something else.
+            hooks or other code change it, or the engine computes something else.
     """
     given: Any = unwrapped(model)
     inner: Any = unwrapped(getattr(given, "original_model", given))
@@ -31,6 +31,7 @@ def read(model: nn.Module, dtype: torch.dtype, device: str) -> Decoder:
         )
     own = torch.float32 if inner.dtype == torch.float64 else inner.dtype
     decoder = families.read(inner, _WHERE, own, torch.device(device))
+    unaltered.check(_WHERE, model, inner)
     # Compiling for one comparison would take a minute.
     with torch.compiler.set_stance("force_eager"):
         proof.check(given, decoder, _WHERE)
