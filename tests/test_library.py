@@ -23,7 +23,7 @@ from form_invariance.library import prompts as library_prompts
 from form_invariance.model.files import PACKAGED
 from form_invariance.stages.attribution.compute import attribute, corrupt_activations
 
-SOURCE = "embedded:embedded-shared"
+SOURCE, SEPARATE = "embedded:embedded-shared", "embedded:embedded-separate"
 LATE = range(3, 6)
 ROWS = pd.DataFrame({"a": [12, 30, 225, 7, 611], "b": [7, 41, 68, 8, 23]})
 FORMS = (
@@ -129,7 +129,28 @@ def test_exact_effects_are_those_of_hooked_passes(model, prompts, neurons, their
             effects.append(metric(*both, clean.answer_token, wrong))
         effect, deviation = found.loc[(layer, neuron), ["effect", "deviation"]]
         assert effect == pytest.approx(np.mean(effects), rel=1e-3, abs=limit)
-        assert deviation == pytest.approx(np.std(effects), rel=1e-3, abs=limit)
+        assert deviation == pytest.approx(np.std(effects, ddof=1), rel=1e-3, abs=limit)
+
+
+def test_a_single_prompt_has_no_deviation(model, prompts, neurons):
+    found = library.exact_effects(model, prompts[:1], prompts[1:2], neurons[:2])
+    assert found["deviation"].tolist() == [0, 0]
+
+
+def test_a_model_is_shown_in_a_line(model):
+    line = f"<model {SOURCE}: layers 0..5, late layers 3..5, 1032 neurons a layer, float32 on cpu>"
+    assert repr(model) == line
+
+
+def test_prompts_and_means_are_of_a_tokenizer_and_of_weights(model, prompts, neurons):
+    """The other model has the same tokenizer."""
+    other, tf32 = (library.load_model(one, dtype="tf32", device="cpu") for one in (SEPARATE, SOURCE))
+    assert not library.answer(other, prompts)["probability"].equals(library.answer(model, prompts)["probability"])
+    means = library.mean_activations(model, prompts)
+    kept = [library.keep_only(one, prompts, neurons, means) for one in (model, tf32)]
+    assert kept[0].equals(kept[1])
+    with pytest.raises(UserError, match=r"^means: they were made with another model"):
+        library.keep_only(other, prompts, neurons, means)
 
 
 def test_several_accepted_answers(model, theirs):
@@ -162,7 +183,8 @@ def test_several_accepted_answers(model, theirs):
         back = library.answer(model, pd.read_csv(io.StringIO(text)))
         assert back[["correct", "answer_token"]].equals(found[["correct", "answer_token"]])
     answered = library.make_prompts(model, FORMS[0], found, "other")
-    assert answered.drop(columns=["prompt", "answer_token"]).equals(rows), "answers were given before"
+    made = ["prompt", "answer_token", "template", "tokenizer"]
+    assert answered.drop(columns=made).equals(rows), "answers were given before"
 
 
 def test_attribution_is_that_of_the_stage(model, prompts):
@@ -176,12 +198,15 @@ def test_attribution_is_that_of_the_stage(model, prompts):
     np.testing.assert_allclose(own, expected.flatten(), rtol=1e-4, atol=1e-7)
 
 
-@pytest.mark.parametrize("function", ["keep_only", "knock_out", "transfer"])
+@pytest.mark.parametrize(
+    ("function", "positions"),
+    [("keep_only", "all"), ("knock_out", "all"), ("knock_out", "last"), ("transfer", "")],
+)
 def test_interventions_set_neurons_to_means_of_their_positions_or_to_a_donors_last_token(
-    model, prompts, neurons, theirs, function
+    model, prompts, neurons, theirs, function, positions
 ):
     means, donors = library.mean_activations(model, prompts), prompts.iloc[[3, 4, 0, 1, 2]]
-    given = (donors, neurons) if function == "transfer" else (neurons, means)
+    given = (donors, neurons) if function == "transfer" else (neurons, means, positions)
     found = getattr(library, function)(model, prompts, *given)
     chosen = torch.zeros(6, 1032, dtype=torch.bool)
     chosen[neurons["layer"], neurons["neuron"]] = True
@@ -195,8 +220,9 @@ def test_interventions_set_neurons_to_means_of_their_positions_or_to_a_donors_la
             if function == "transfer":
                 post[0, -1] = torch.where(chosen[layer], others[layer, 0, -1], post[0, -1])
             else:
-                laid = means.neurons[layer][:places].flip(0)
-                post[0, 1:] = torch.where(chosen[layer] ^ (function == "keep_only"), laid, post[0, 1:])
+                begin = places if positions == "last" else 1
+                laid = means.neurons[layer][:places].flip(0)[begin - 1 :]
+                post[0, begin:] = torch.where(chosen[layer] ^ (function == "keep_only"), laid, post[0, begin:])
             return post
 
         z = theirs.logits(row.prompt, change)

@@ -23,6 +23,8 @@ PROMPTS = library.make_prompts(MODEL, TEMPLATE, ROWS)
 TURNED = PROMPTS.iloc[[1, 2, 0]]
 NEURONS = pd.DataFrame({"layer": [3, 4, 5], "neuron": [0, 7, 1031]})
 MEANS = library.mean_activations(MODEL, PROMPTS)
+OF_DIGITS = library.make_prompts(library.load_model("embedded:embedded-digits", device="cpu"), TEMPLATE, ROWS)
+"""Of another tokenizer."""
 TOKENS = MODEL.model.config.vocabulary
 BOS = MODEL.tokenizer.text(MODEL.tokenizer.bos)
 
@@ -56,6 +58,7 @@ NO_TOKENS = ["x", "[73, x]", [], 73, [73.5], [73, None], [1, 2]]
 """Accepted tokens: no list of whole numbers, or one without the answer_token, which is 73 in this row."""
 NO_PROMPTS = [
     *(*NO_TABLE, PROMPTS[:0], PROMPTS.drop(columns="prompt"), pd.concat([PROMPTS, PROMPTS], axis=1)),
+    *(OF_DIGITS, pd.concat([PROMPTS[:1], OF_DIGITS[1:]])),
     *cells(PROMPTS, "prompt", [*NO_TEXT, ["12+7="], 12, BOS + "12+7="]),
 ]
 NO_ANSWERED_PROMPTS = [
@@ -72,6 +75,7 @@ NO_MEANS = [
     *(*NO_TABLE, MEANS.neurons, replace(MEANS, neurons=MEANS.neurons[:5])),
     replace(MEANS, neurons=[one[:, :9] for one in MEANS.neurons]),
     replace(MEANS, neurons=[one * np.nan for one in MEANS.neurons]),
+    library.mean_activations(MODEL, library.make_prompts(MODEL, "{a} + {b} = ", ROWS)),
 ]
 BAD_TEMPLATES = [None, "", "12+7=", "{a!r}+{b}=", "{a}+{c}=", f"{BOS}{{a}}+{{b}}="]
 BAD_FIELDS = [
@@ -104,6 +108,7 @@ WRONG = [  # functions, argument, what the message has, wrong values
     (["exact_effects", *CHANGES], "neurons", "^neurons: ", [*NO_NEURONS, [], "3"]),
     (["exact_effects"], "neurons", "^neurons: there is none", [NEURONS[:0]]),
     (["keep_only", "knock_out"], "means", "^means: ", NO_MEANS),
+    (["keep_only", "knock_out"], "positions", "^positions: .*one of all, last", [*NO_SINGLE, None, "first"]),
 ]
 FORMS = [
     lambda table: table.astype(str),
@@ -111,6 +116,7 @@ FORMS = [
     lambda table: table.astype(object),
     lambda table: table.astype("category"),
     lambda table: table.convert_dtypes(),
+    lambda table: table.drop(columns=["template", "tokenizer"], errors="ignore"),
     lambda table: pd.read_csv(StringIO(table.to_csv(index=False))),
 ]
 """Tables that say the same."""

@@ -26,6 +26,15 @@ class Run:
     tokenizer: PromptTokenizer
     first: int
     readouts: Readouts = field(default_factory=Readouts)
+    source: str = ""  # what the model was loaded from, for display
+
+    def __repr__(self) -> str:
+        """One line, without weights."""
+        precision = "tf32" if self.model.tf32 else str(self.model.dtype).removeprefix("torch.")
+        return (
+            f"<model {self.source}: layers 0..{self.late[-1]}, late layers {self.first}..{self.late[-1]}, "
+            f"{self.width} neurons a layer, {precision} on {self.model.device}>"
+        )
 
     @property
     def late(self) -> range:
@@ -57,7 +66,7 @@ def load_run(options: RunOptions) -> Run:
     model, tokenizer = load_model(options)
     first = first_late_layer(options.late_from, model.config.n_layers)
     lineage.note("first_late_layer", first)
-    return Run(model, tokenizer, first, Readouts(full=options.readout == "full"))
+    return Run(model, tokenizer, first, Readouts(full=options.readout == "full"), options.model)
 
 
 def of_run(run: Run) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The engine in a notebook or a script, without the workflow: tables in, tables out (docs/library.md).
 
 Every function calls what the stage of the same purpose calls. A set of prompts is a table with the columns
-`prompt` and `answer_token` (`make_prompts`); a set of neurons is a table with the columns `layer` and `neuron`.
+`prompt` and `answer_token` (`make_prompts`, which adds what they were made for); a set of neurons is a table with
+the columns `layer` and `neuron`.
 """
 
 from form_invariance.library.effects import attribution as attribution

@@ -64,8 +64,8 @@ def exact_effects(
             vocabulary from the clean one.
 
     Returns:
-        Columns layer, neuron, effect (mean over the prompts) and deviation (standard deviation over them), the
-        largest effect first.
+        Columns layer, neuron, effect (mean over the prompts) and deviation (sample standard deviation over
+        them; 0 of a single prompt), the largest effect first.
     """
     if not isinstance(metric, str) or metric not in METRICS:
         raise UserError(f"metric: {shown(metric)} must be one of {', '.join(METRICS)}")
@@ -84,7 +84,7 @@ def exact_effects(
                 "layer": layer,
                 "neuron": wanted[layer],
                 "effect": effects[0].mean(0).cpu().numpy(),
-                "deviation": effects[0].std(0, correction=0).cpu().numpy(),
+                "deviation": effects[0].std(0, correction=min(1, len(clean) - 1)).cpu().numpy(),
             }
         )
         for layer, (effects, _) in found.items()

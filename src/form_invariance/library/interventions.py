@@ -1,6 +1,6 @@
 """Interventions on a set of neurons: knocked out, kept alone, or moved from another prompt."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -10,14 +10,27 @@ from form_invariance.errors import UserError
 from form_invariance.experiment.intervene import intervene, start
 from form_invariance.experiment.means import MeanCache
 from form_invariance.experiment.run import Run
+from form_invariance.library.identity import weights_digest
 from form_invariance.library.models import as_loaded
 from form_invariance.library.prompts import CENTER, mask_of, prompts_of, same_number, tensors_of, told
+from form_invariance.library.tables import column, names_of, refusal, shown
 from form_invariance.model.replay import last_token_neurons
 from form_invariance.stages.mean_cache.compute import compute
 
+POSITIONS = ("all", "last")
+"""Ablated positions: all but BOS, or the last token."""
+
+
+@dataclass
+class Means(MeanCache):
+    """Means that know what they were made of."""
+
+    weights: str  # the model's digest
+    templates: frozenset[str] | None  # of all prompts; None if some do not say theirs
+
 
 @as_loaded
-def mean_activations(model: Run, prompts: pd.DataFrame) -> MeanCache:
+def mean_activations(model: Run, prompts: pd.DataFrame) -> Means:
     """Mean activations over prompts, by position from the end: what an ablated neuron takes.
 
     >>> model = load_model("embedded:embedded-shared", device="cpu")
@@ -25,12 +38,17 @@ def mean_activations(model: Run, prompts: pd.DataFrame) -> MeanCache:
     >>> means.neurons[3].shape  # positions without BOS, neurons
     torch.Size([4, 1032])
     """
-    return compute(model.model, model.tokenizer, [prompts_of(model, prompts, "prompts")])
+    means = compute(model.model, model.tokenizer, [prompts_of(model, prompts, "prompts")])
+    templates = set(_templates(prompts))
+    known = None if None in templates else frozenset(filter(None, templates))
+    return Means(**vars(means), weights=weights_digest(model.model), templates=known)
 
 
 @as_loaded
-def knock_out(model: Run, prompts: pd.DataFrame, neurons: pd.DataFrame, means: MeanCache) -> pd.DataFrame:
-    """What the model says when these neurons have their means at every token but BOS.
+def knock_out(
+    model: Run, prompts: pd.DataFrame, neurons: pd.DataFrame, means: Means, positions: str = "all"
+) -> pd.DataFrame:
+    """What the model says when these neurons have their means.
 
     >>> model = load_model("embedded:embedded-shared", device="cpu")
     >>> prompts = make_prompts(model, "{a}+{b}=", pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]}))
@@ -40,18 +58,20 @@ def knock_out(model: Run, prompts: pd.DataFrame, neurons: pd.DataFrame, means: M
 
     Args:
         neurons: of late layers.
-        means: of this model, over other prompts of the same template (`mean_activations`). Those of another model
-            are recognised by their shape alone.
+        means: of this model, over other prompts of the same template (`mean_activations`).
+        positions: where: at all tokens but BOS, or at the last one alone.
 
     Returns:
         As `answer`.
     """
-    return _replaced(model, prompts, mask_of(model, neurons), _of_this_model(model, means))
+    return _ablated(model, prompts, mask_of(model, neurons), means, positions)
 
 
 @as_loaded
-def keep_only(model: Run, prompts: pd.DataFrame, neurons: pd.DataFrame, means: MeanCache) -> pd.DataFrame:
-    """What the model says when all late neurons but these have their means at every token but BOS.
+def keep_only(
+    model: Run, prompts: pd.DataFrame, neurons: pd.DataFrame, means: Means, positions: str = "all"
+) -> pd.DataFrame:
+    """What the model says when all late neurons but these have their means.
 
     >>> model = load_model("embedded:embedded-shared", device="cpu")
     >>> prompts = make_prompts(model, "{a}+{b}=", pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]}))
@@ -61,7 +81,7 @@ def keep_only(model: Run, prompts: pd.DataFrame, neurons: pd.DataFrame, means: M
 
     Args and Returns as in `knock_out`.
     """
-    return _replaced(model, prompts, ~mask_of(model, neurons), _of_this_model(model, means))
+    return _ablated(model, prompts, ~mask_of(model, neurons), means, positions)
 
 
 @as_loaded
@@ -89,19 +109,42 @@ def transfer(model: Run, prompts: pd.DataFrame, donors: pd.DataFrame, neurons: p
     return _replaced(model, prompts, mask_of(model, neurons), given)
 
 
-def _replaced(model: Run, prompts: pd.DataFrame, mask: np.ndarray, given: MeanCache | Tensor) -> pd.DataFrame:
-    """What is said with the neurons of a mask (late layers, m) at means, or at values of the last token alone."""
+def _ablated(model: Run, prompts: pd.DataFrame, mask: np.ndarray, means: Means, positions: object) -> pd.DataFrame:
+    """What is said with the neurons of a mask (late layers, m) at their means."""
+    if not isinstance(positions, str) or positions not in POSITIONS:
+        raise UserError(f"positions: {shown(positions)} must be one of {', '.join(POSITIONS)}")
+    means = _of_this_model(model, means)
+    if means.templates is not None:
+        for row, template in enumerate(_templates(prompts)):
+            if template is not None and template not in means.templates:
+                rule = f"has the template {shown(template)}, but the means are over prompts of other templates"
+                raise refusal(prompts, row, "means", f"of prompts {rule}; make them with mean_activations")
+    return _replaced(model, prompts, mask, means, everywhere=positions == "all")
+
+
+def _replaced(
+    model: Run, prompts: pd.DataFrame, mask: np.ndarray, given: MeanCache | Tensor, everywhere: bool = False
+) -> pd.DataFrame:
+    """What is said with the neurons of a mask (late layers, m) at means, or at values of the last token."""
     started = start(model, *tensors_of(model, prompts, "prompts"), CENTER)
-    return told(model, prompts, intervene(started, mask[None], given, everywhere=isinstance(given, MeanCache))[0])
+    return told(model, prompts, intervene(started, mask[None], given, everywhere=everywhere)[0])
 
 
-def _of_this_model(model: Run, means: MeanCache) -> MeanCache:
-    """Means in the model's precision and on its device."""
-    if not isinstance(means, MeanCache):
+def _templates(prompts: pd.DataFrame) -> list[str | None]:
+    """The template of each prompt; None where it is unknown, as of prompts made by hand."""
+    cells = column(prompts, "template", "prompts") if "template" in names_of(prompts, "prompts") else [None]
+    return [cell if isinstance(cell, str) else None for cell in cells]
+
+
+def _of_this_model(model: Run, means: Means) -> Means:
+    """Means on the model's device, in its precision."""
+    if not isinstance(means, Means):
         raise UserError(f"means: give what mean_activations returns, not a value of type {type(means).__name__}")
     shapes = {tuple(one.shape[1:]) for one in means.neurons if len(one)}
     if len(means.neurons) != model.model.config.n_layers or shapes != {(model.width,)}:
         raise UserError("means: they were made with a model of another shape; make them with this model")
+    if means.weights != weights_digest(model.model):
+        raise UserError("means: they were made with another model; make them with this one (mean_activations)")
     if not all(one.isfinite().all() for one in means.neurons):
         raise UserError("means: some are not finite numbers; make them again with mean_activations")
     like = model.model.embedding

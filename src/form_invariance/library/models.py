@@ -63,7 +63,8 @@ def load_model(
     first = first_late_layer("half_depth", layers) if given is None else given
     if not 0 <= first < layers:
         raise UserError(f"first_layer: {first} must be a layer of 0..{layers - 1} of this model")
-    return Run(model, encoder, first)
+    named = f"{type(source).__name__} in memory" if isinstance(source, torch.nn.Module) else str(source)
+    return Run(model, encoder, first, source=named)
 
 
 def _from_memory(

@@ -47,9 +47,10 @@ def make_prompts(model: Run, template: str, rows: pd.DataFrame, answer: str = "a
         answer: the column of answers. A cell may be a list of accepted answers.
 
     Returns:
-        The rows, and the columns prompt and answer_token (of the first accepted answer). If a cell has several
-        answers, also accepted_tokens: the first tokens of all of them. Columns of these names in the rows are
-        replaced or removed, and those that `answer` adds are removed, unless the prompts are made from them.
+        The rows, and the columns prompt, answer_token (of the first accepted answer), template and tokenizer (its
+        digest; a model with another tokenizer refuses the prompts). If a cell has several answers, also
+        accepted_tokens: the first tokens of all of them. Columns of these names in the rows are replaced or
+        removed, and those that `answer` adds are removed, unless the prompts are made from them.
 
     Raises:
         UserError: a field is no column, a cell is empty or no text, a prompt has BOS, or an answer does not begin
@@ -72,7 +73,12 @@ def make_prompts(model: Run, template: str, rows: pd.DataFrame, answer: str = "a
     # Those of a model that the rows were made for before are not this model's.
     stale = ["accepted_tokens", *(name for name in ANSWERED if name not in (*fields, answer))]
     found = rows.drop(columns=stale, errors="ignore")
-    found = found.assign(prompt=prompts, answer_token=[part[0] for part in each])
+    found = found.assign(
+        prompt=prompts,
+        answer_token=[part[0] for part in each],
+        template=template,
+        tokenizer=model.tokenizer.digest,
+    )
     return found if len(tokens) == len(rows) else found.assign(accepted_tokens=each)
 
 
@@ -154,7 +160,17 @@ def prompts_of(model: Run, table: pd.DataFrame, argument: str) -> list[str]:
     for row, ids in enumerate(encode_prompts(model.tokenizer, values, argument)):
         if not ids:
             raise refusal(table, row, argument, f"has the prompt {values[row]!r}, which has no token")
+    _check_tokenizer(model, table, argument)
     return values
+
+
+def _check_tokenizer(model: Run, table: pd.DataFrame, argument: str) -> None:
+    """Check that no prompt was made for another tokenizer; prompts made by hand do not say for which they are."""
+    made_for = column(table, "tokenizer", argument) if "tokenizer" in names_of(table, argument) else []
+    for row, digest in enumerate(made_for):
+        if isinstance(digest, str) and digest != model.tokenizer.digest:
+            rule = "was made for a model with another tokenizer; make the prompts with this model (make_prompts)"
+            raise refusal(table, row, argument, rule)
 
 
 def mask_of(model: Run, neurons: pd.DataFrame) -> np.ndarray:

@@ -1,8 +1,11 @@
 """Make tokens from prompts, and check templates against a tokenizer (method, section 1)."""
 
+import hashlib
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NoReturn
 
 import numpy as np
@@ -32,6 +35,15 @@ class PromptTokenizer:
     """Number of tokens that the model has; None if unknown."""
     name: str = "the tokenizer"
     """Path of tokenizer.json, for messages."""
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of all that decides the token ids of a prompt and their texts."""
+        content = json.loads(self.tokenizer.to_str())
+        # Of what it adds, BOS alone begins a prompt.
+        del content["post_processor"]
+        said = json.dumps([content, self.tokenizer.encode_special_tokens, self.bos])
+        return f"sha256:{hashlib.sha256(said.encode()).hexdigest()}"
 
     def encode_each(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, without BOS."""

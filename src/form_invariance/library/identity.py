@@ -1,0 +1,34 @@
+"""A digest of a model's weights, by which means know the model that they were made with."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+
+import torch
+from torch import Tensor
+
+from form_invariance.model.decoder import Decoder
+
+
+def weights_digest(model: Decoder) -> str:
+    """A digest of all weights in their precision, the same on every device.
+
+    It is made of each row's bits, summed as whole numbers: their order does not matter, nor that they overflow.
+    """
+    digest = hashlib.sha256(repr(model.config).encode())
+    for weight in _tensors(model):
+        kind = {2: torch.int16, 4: torch.int32}[weight.element_size()]
+        digest.update(weight.detach().view(kind).sum(-1, dtype=kind).cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _tensors(part: object) -> Iterator[Tensor]:
+    """The tensors of a dataclass, and of those in it."""
+    if isinstance(part, Tensor):
+        yield part
+    elif isinstance(part, list):
+        for item in part:
+            yield from _tensors(item)
+    elif is_dataclass(part):
+        for field in fields(part):
+            yield from _tensors(getattr(part, field.name))
