@@ -66,6 +66,8 @@ NO_ANSWERED_PROMPTS = [
     PROMPTS.assign(answer_token=PROMPTS["answer_token"] / 3),
 ]
 NO_ACCEPTED = cells(PROMPTS.assign(accepted_tokens=[[21], [73], [295]]), "accepted_tokens", NO_TOKENS)
+BAD_WORDINGS = [[], ["{a}+{b}="], "{a}+{b}=", *({key: "{a}+{b}="} for key in ("", 3, ("code",), ("code", 3)))]
+BAD_WORDINGS += [{"code": value} for value in (None, 3, [], [3], "{a}", ["{c}"])]
 OTHER_NUMBER = [PROMPTS[:2]]
 NO_NEURONS = [
     *(*NO_TABLE[1:], NEURONS.drop(columns="layer"), pd.concat([NEURONS, NEURONS], axis=1)),
@@ -96,6 +98,10 @@ WRONG = [  # functions, argument, what the message has, wrong values
     (["make_prompts"], "rows", "^rows: row 1 .* column 'answer'", cells(ROWS, "answer", [*NO_TEXT, [], {"1": 2}])),
     (["make_prompts"], "answer", "^rows: ", [*NO_SINGLE, None, "sum", ("answer",)]),
     (["exact_effects"], "metric", "^metric: .*one of indirect_effect, logit_diff", [*NO_SINGLE, None, "KL"]),
+    (["scout"], "tables", "^tables: .* must be a CSV file|cannot be read", [None, 3, [3], "", "nowhere.csv"]),
+    (["scout"], "templates", "template", BAD_WORDINGS),
+    (["scout"], "seed", "^seed: ", [*NO_SINGLE, None, -1, 2.5]),
+    (["scout"], "examples", "^examples: ", [*NO_SINGLE, None, -1, 2.5, "all"]),
     (OF_A_MODEL, "model", "^model: give what load_model returns", [None, MODEL.model, SOURCE]),
     (["mean_activations"], "prompts", "^prompts: ", NO_PROMPTS),
     (["answer", *CHANGES], "prompts", "^prompts: ", NO_ANSWERED_PROMPTS),

@@ -325,3 +325,11 @@ def test_a_wording_is_tried_on_its_operator_alone():
     question = Question("+", task, {"s": ["{a}+{b}="], "w": ["{a}, {b}"]})
     found = questions._with_templates(question, given).wordings
     assert found == {"s": ["{a} and {b} = "], "w": ["{a}, {b}"]}
+
+
+def test_a_wording_without_an_operator_is_tried_on_all_that_have_none_of_their_own(raw_tokenizer):
+    given = {("code", ""): ["f({a},{b})="], ("code", "addition"): ["{a} plus {b} = "]}
+    for level in questions.levels(PromptTokenizer(raw_tokenizer, None), (), given).values():
+        found = {question.operator: question.wordings["code"] for question in level}
+        assert found.pop("addition") == ["{a} plus {b} = "]
+        assert set(map(tuple, found.values())) == {("f({a},{b})=",)}

@@ -12,12 +12,15 @@ from form_invariance.library.tables import shown, whole
 from form_invariance.scouting import questions
 from form_invariance.scouting.choice import SAME, counts_of, search
 
+Templates = Mapping[str | tuple[str, str], str | Sequence[str]]
+"""One or several wordings by format, for all operators, or by format and operator."""
+
 
 @as_loaded
 def scout(
     model: Run,
     tables: str | Path | Sequence[str | Path] = (),
-    templates: Mapping[tuple[str, str], str | Sequence[str]] | None = None,
+    templates: Templates | None = None,
     seed: int = 0,
     examples: str | int = SAME,
 ) -> pd.DataFrame:
@@ -27,7 +30,7 @@ def scout(
     >>> rows = pd.DataFrame({"a": range(10, 50), "b": range(307, 347)})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rows.assign(answer=rows["a"] + rows["b"]).to_csv(f"{folder}/sums.csv", index=False)
-    ...     known = {("symbolic", "sums"): "{a}+{b}=", ("code", "sums"): "a = {a}\\nb = {b}\\nprint(a + b)  # "}
+    ...     known = {"symbolic": "{a}+{b}=", ("code", "sums"): "a = {a}\\nb = {b}\\nprint(a + b)  # "}
     ...     trials = scout(load_model("embedded:embedded-shared"), [f"{folder}/sums.csv"], known)
     >>> trials.loc[trials["chosen"], "format"].tolist()
     ['code', 'symbolic']
@@ -35,9 +38,9 @@ def scout(
     Args:
         tables: CSV files whose column `answer`, or else the last one, has the answers; none: arithmetic, as the
             tokenizer allows.
-        templates: by format and operator, one or several wordings in place of those of the format. A table's
-            operator is the name of its file. Text that must follow the answer in worked examples comes after
-            ``{answer}``.
+        templates: by format, or by (format, operator), one or several wordings in place of those of the format;
+            without an operator, for all operators that have no wordings of their own here. A table's operator is
+            the name of its file. Text that must follow the answer in worked examples comes after ``{answer}``.
         examples: worked examples of each prompt: a number, or `same`: the best of 0, 1, 2 and 4 for all formats
             together.
 
@@ -51,7 +54,35 @@ def scout(
     number = whole(seed)
     if number is None or number < 0:
         raise UserError(f"seed: {shown(seed)} must be a whole number, 0 or larger")
-    files = [Path(one) for one in ([tables] if isinstance(tables, str | Path) else tables)]
-    wordings = {cell: [one] if isinstance(one, str) else list(one) for cell, one in (templates or {}).items()}
-    levels = questions.levels(model.tokenizer, questions.of_files(files, counts_of(examples)[-1]), wordings)
+    files = _files(tables)
+    asked = questions.of_files(files, counts_of(examples)[-1])
+    levels = questions.levels(model.tokenizer, asked, _by_cell({} if templates is None else templates))
     return search(model.model, model.tokenizer, levels, number, examples)[1]
+
+
+def _files(tables: object) -> list[Path]:
+    """The CSV files as paths."""
+    files = [tables] if isinstance(tables, str | Path) else tables
+    if not isinstance(files, Sequence) or not all(isinstance(file, str | Path) for file in files):
+        raise UserError(f"tables: {shown(tables)} must be a CSV file, or a list of them")
+    return list(map(Path, files))
+
+
+def _by_cell(templates: object) -> questions.Templates:
+    """Wordings by format and operator."""
+    if not isinstance(templates, Mapping):
+        raise UserError(f"templates: {shown(templates)} must be a dict, such as {{'code': ['{{a}} + {{b}} == ']}}")
+    cells = {}
+    for key, value in templates.items():
+        cell = (key, "") if isinstance(key, str) else key
+        if not _are_texts(cell) or len(cell) != 2 or not cell[0]:
+            raise UserError(f"templates: {shown(key)} must be a format, or (format, operator)")
+        wordings = [value] if isinstance(value, str) else value
+        if not _are_texts(wordings):
+            raise UserError(f"templates: {shown(value)} must be a template, or a list of templates")
+        cells[cell] = wordings
+    return cells
+
+
+def _are_texts(values: object) -> bool:
+    return isinstance(values, list | tuple) and bool(values) and all(isinstance(text, str) for text in values)

@@ -23,7 +23,7 @@ Wordings = Mapping[str, Sequence[str]]
 """Wordings by format."""
 
 Templates = Mapping[tuple[str, str], Sequence[str]]
-"""The user's wordings by (format, operator)."""
+"""The user's wordings by (format, operator); the operator "" is all that have none of their own."""
 
 EXAMPLES = (0, 1, 2, 4)
 """Numbers of worked examples that are tried."""
@@ -137,13 +137,16 @@ def levels(
     """
     found = {"the tables": tables} if tables else arithmetic(tokenizer)
     tasks = {one.operator: one.task for own in found.values() for one in own}
-    for (name, operator), texts in templates.items():
+    general = [(name, texts) for (name, operator), texts in templates.items() if not operator]
+    by_cell = {(name, operator): texts for name, texts in general for operator in tasks}
+    by_cell |= {cell: texts for cell, texts in templates.items() if cell[1]}
+    for (name, operator), texts in by_cell.items():
         where = f"--template {name}/{operator}"
         if operator not in tasks:
             raise UserError(f"{where}: {operator!r} is not among the operators {', '.join(tasks)}")
         for text in texts:
             _check_wording(tasks[operator], text, where)
-    return {level: [_with_templates(one, templates) for one in own] for level, own in found.items()}
+    return {level: [_with_templates(one, by_cell) for one in own] for level, own in found.items()}
 
 
 def _check_wording(task: Task, wording: str, where: str) -> None:
