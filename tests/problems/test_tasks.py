@@ -43,6 +43,10 @@ def test_the_answer_follows_directly_or_after_a_space(tokenizer):
     ):
         found = first_tokens(tokenizer, prompts, [answer] * len(prompts), "x")
         assert [tokenizer.text(token) for token in found] == [text] * len(prompts)
+    # Whether a space begins the answer is a row's own.
+    rows = [("one mouse, two", "mice", " mice"), ("one:", " two", " two"), ("one: '", "two", "two")]
+    found = first_tokens(tokenizer, [row[0] for row in rows], [row[1] for row in rows], "x")
+    assert [tokenizer.text(token) for token in found] == [row[2] for row in rows]
     # The answer's token begins with a space, and the prompt has it already.
     with pytest.raises(UserError, match=r"^x: the tokenizer splits 'Answer: mice' as .*without a space$"):
         first_tokens(tokenizer, ["Answer: "], ["mice"], "x")

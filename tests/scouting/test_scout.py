@@ -205,15 +205,16 @@ def test_no_value_of_an_example_is_filled(tmp_path, raw_tokenizer):
 
 
 def test_an_example_has_the_space_that_the_tokens_of_its_answer_have():
-    vocabulary = {
-        word: number for number, word in enumerate(["of", " f", " is", " Paris", "Paris", "=", "f", "?"])
-    }
-    for pattern, text, gap in ((r" ?\w+", "of {a} is", " "), (r"\w+|=", "of {a}=", "")):
+    words = ["of", " f", " is", " Paris", "Paris", "=", "f", " ", "?"]
+    vocabulary = {word: number for number, word in enumerate(words)}
+    for pattern, text, shots in (
+        (r" ?\w+|=", "of {a} is", "of f is Paris\nof f is=\n"),
+        (r"\w+|=", "of {a}=", "of f=Paris\nof f==\n"),
+    ):
         tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="?"))
         tokenizer.pre_tokenizer = Split(Regex(pattern), "isolated")
-        shown = pd.DataFrame({"fields": ['{"a": "f"}'], "text": ["Paris"]})
-        prompt = text.format(a="f")
-        assert with_examples(PromptTokenizer(tokenizer, None), text, shown, "") == f"{prompt}{gap}Paris\n{text}"
+        shown = pd.DataFrame({"fields": ['{"a": "f"}'] * 2, "text": ["Paris", "="]})
+        assert with_examples(PromptTokenizer(tokenizer, None), text, shown, "") == shots + text
 
 
 @pytest.mark.parametrize("operator", list(questions.EXPRESSIONS))

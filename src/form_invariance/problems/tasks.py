@@ -242,29 +242,36 @@ def first_tokens(
 ) -> np.ndarray:
     """The first token of each answer after its prompt, int64, (P,).
 
-    The answers follow directly, or after a space: all of one template alike. A space is tried first, but not after
-    one of `_JOINED`, and never after white space. An answer fits if the prompt's tokens stay what they are and the
-    next one has some of the answer's text.
+    An answer follows directly, or after a space, whatever the other rows' answers do. A space is tried first, but
+    not after one of `_JOINED`, and never next to white space. An answer fits if the prompt's tokens stay what they
+    are and the next one has some of the answer's text.
     """
     texts = list(answers)
     before = encode_prompts(tokenizer, prompts, where)
-    misfits = []
-    ends = "".join(prompt[-1:] for prompt in prompts)
-    joined = any(end in _JOINED for end in ends)
-    for space in ("",) if any(map(str.isspace, ends)) else ("", " ") if joined else (" ", ""):
-        whole = tokenizer.encode_each([f"{p}{space}{text}" for p, text in zip(prompts, texts, strict=True)])
-        fits = [
-            after[: len(own)] == own and len(after) > len(own) and bool(tokenizer.text(after[len(own)]).strip())
-            for own, after in zip(before, whole, strict=True)
-        ]
-        if all(fits):
-            return np.array([after[len(own)] for own, after in zip(before, whole, strict=True)], dtype=np.int64)
-        ended = zip(prompts, texts, fits, strict=True)
-        misfits.append([f"{prompt}{space}{text}" for prompt, text, fit in ended if not fit])
-    # The way that fits the most rows shows which ones are in its way.
-    text, *others = min(misfits, key=len)
-    some = "" if len(others) + 1 == len(texts) else "change or remove this row, or "
-    raise UserError(
-        f"{where}: {tokenizer.name} splits {text!r} as {tokenizer.tokens(text)}, so that no token begins where "
-        f"the answer begins; {some}end the template where a word ends, without a space"
-    )
+    gaps = list(map(_gaps, prompts, texts))
+    tokens: dict[int, int] = {}
+    misfits: dict[int, str] = {}
+    for attempt in range(2):
+        rows = [row for row, tried in enumerate(gaps) if row not in tokens and attempt < len(tried)]
+        whole = [f"{prompts[row]}{gaps[row][attempt]}{texts[row]}" for row in rows]
+        for row, text, ids in zip(rows, whole, tokenizer.encode_each(whole), strict=True):
+            size = len(before[row])
+            if ids[:size] == before[row] and len(ids) > size and tokenizer.text(ids[size]).strip():
+                tokens[row] = ids[size]
+            else:
+                misfits.setdefault(row, text)
+    for row, text in misfits.items():
+        if row not in tokens:
+            advice = "change or remove this row, or " if tokens else ""
+            raise UserError(
+                f"{where}: {tokenizer.name} splits {text!r} as {tokenizer.tokens(text)}, so that no token begins "
+                f"where the answer begins; {advice}end the template where a word ends, without a space"
+            )
+    return np.array([tokens[row] for row in range(len(texts))], dtype=np.int64)
+
+
+def _gaps(prompt: str, answer: str) -> tuple[str, ...]:
+    """What may be between a prompt and its answer, in the order in which it is tried."""
+    if prompt[-1:].isspace() or answer[:1].isspace():
+        return ("",)
+    return ("", " ") if prompt.endswith(tuple(_JOINED)) else (" ", "")

@@ -99,10 +99,13 @@ def with_examples(tokenizer: PromptTokenizer, wording: str, examples: pd.DataFra
     if examples.empty:
         return template
     prompts, answers = [fill(template, json.loads(one)) for one in examples["fields"]], examples["text"].tolist()
-    token = first_tokens(tokenizer, prompts, answers, where)[0]
-    own, spaced = tokenizer.encode_each([prompts[0], f"{prompts[0]} {answers[0]}"])
-    gap = " " if spaced[: len(own) + 1] == [*own, token] else ""
-    shots = "".join(f"{prompt}{gap}{text}{after}\n" for prompt, text in zip(prompts, answers, strict=True))
+    tokens = first_tokens(tokenizer, prompts, answers, where)
+    before = tokenizer.encode_each(prompts)
+    spaced = tokenizer.encode_each([f"{prompt} {text}" for prompt, text in zip(prompts, answers, strict=True)])
+    shots = ""
+    for prompt, text, token, own, ids in zip(prompts, answers, tokens, before, spaced, strict=True):
+        gap = " " if ids[: len(own) + 1] == [*own, token] else ""
+        shots += f"{prompt}{gap}{text}{after}\n"
     if fields := fields_of(shots, [*json.loads(examples["fields"].iloc[0])]):
         raise UserError(
             f"{where}: a worked example has {{{fields[0]}}}, which the template would take for a field"
