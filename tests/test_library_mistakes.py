@@ -82,6 +82,7 @@ NO_MEANS = [
 BAD_TEMPLATES = [None, "", "12+7=", "{a!r}+{b}=", "{a}+{c}=", f"{BOS}{{a}}+{{b}}="]
 BAD_FIELDS = [
     *(ROWS[:0], ROWS[["a", "b"]], pd.concat([ROWS, ROWS], axis=1), *cells(ROWS, "a", [*NO_TEXT, ["12"], np.inf])),
+    *cells(ROWS, "a", [2.0**53, -1e300, np.float32(2**24)]),
     ROWS.assign(a=pd.array([12, pd.NA, 225], dtype="Int64")),
 ]
 EFFECTS, CHANGES = ("attribution", "exact_effects"), ("keep_only", "knock_out", "transfer")
@@ -156,6 +157,22 @@ def test_a_right_table_in_another_form_is_the_same(function, argument):
             made = expected.columns.difference([*(ROWS if function == "make_prompts" else PROMPTS)])
             one, other = (table[made].reset_index(drop=True) for table in (found, expected))
             pd.testing.assert_frame_equal(one, other, check_dtype=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("2020-01-01\n2021-12-31", {"parse_dates": ["a"]}),
+        ("2020-01-01 00:00:00\n2021-12-31 10:30:00", {"parse_dates": ["a"]}),
+        ("9007199254740991\n\n12", {}),
+        ("9007199254740993\n\n12", {"dtype_backend": "numpy_nullable"}),
+        ("9007199254740993\n0.50", {"dtype": str}),
+    ],
+)
+def test_values_are_written_as_the_file_shows_them(text, options):
+    rows = pd.read_csv(StringIO(f"a\n{text}"), skip_blank_lines=False, **options).dropna()
+    made = library.make_prompts(MODEL, "{a}=", rows.assign(answer=1))
+    assert made["prompt"].tolist() == [f"{line}=" for line in text.split("\n") if line]
 
 
 @FUZZ

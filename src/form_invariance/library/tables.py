@@ -1,5 +1,6 @@
 """Checks of the tables that the library is given: a cell is used for what it is, or refused with its row."""
 
+from datetime import datetime, time
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from form_invariance.errors import UserError
 
 _EXACT = 2**53
 """A float of this size may have been another whole number."""
+_FLOATS = (float, np.floating)
 _SHOWN = 60
 """Characters of a value in a message."""
 
@@ -95,7 +97,8 @@ def lists_of_numbers(table: pd.DataFrame, name: str, argument: str) -> list[list
 def lists_of_texts(table: pd.DataFrame, name: str, argument: str) -> list[list[str]]:
     """A column as text: of each cell, or of each value where a cell has a list.
 
-    A gap in a column makes floats of its whole numbers: where all floats are whole, 12.0 is written as 12.
+    A gap in a column makes floats of its whole numbers: where all floats are whole, 12.0 is written as 12. pandas
+    adds a time to each date that it reads: where all times are midnight, the date alone is written.
     """
     cells = column(table, name, argument)
     several = [list(cell) if _is_list(cell) else [cell] for cell in cells]
@@ -103,12 +106,19 @@ def lists_of_texts(table: pd.DataFrame, name: str, argument: str) -> list[list[s
         if not values or not all(map(_is_text, values)):
             rule = f"has {shown(cells[row])} in column {str(name)!r}; give text, a number, or a list of these"
             raise refusal(table, row, argument, rule)
-    floats = [value for values in several for value in values if isinstance(value, float | np.floating)]
-    integral = all(map(float.is_integer, map(float, floats)))
-    return [
-        [str(int(one) if integral and isinstance(one, float | np.floating) else one) for one in values]
-        for values in several
-    ]
+        if any(map(_is_rounded, values)):
+            rule = f"has {shown(cells[row])} in column {str(name)!r}, a float that may have been rounded"
+            raise refusal(table, row, argument, f"{rule}; read the file with dtype=str, which keeps all digits")
+    every = [value for values in several for value in values]
+    integral = all(float(value).is_integer() for value in every if isinstance(value, _FLOATS))
+    dates = all(_midnight(value) for value in every if isinstance(value, datetime))
+
+    def text(value: Any) -> str:
+        if integral and isinstance(value, _FLOATS):
+            return str(int(value))
+        return str(value.date() if dates and isinstance(value, datetime) else value)
+
+    return [list(map(text, values)) for values in several]
 
 
 def texts(table: pd.DataFrame, name: str, argument: str) -> list[str]:
@@ -119,6 +129,15 @@ def texts(table: pd.DataFrame, name: str, argument: str) -> list[str]:
                 table, row, argument, f"has {shown(cell)} in column {str(name)!r}; give text or a number"
             )
     return [text for (text,) in lists_of_texts(table, name, argument)]
+
+
+def _is_rounded(value: Any) -> bool:
+    """Whether a float is so large that other whole numbers round to it."""
+    return isinstance(value, _FLOATS) and abs(value) >= 2 ** (np.finfo(type(value)).nmant + 1)
+
+
+def _midnight(value: datetime) -> bool:
+    return value.timetz() == time()
 
 
 def _is_text(value: Any) -> bool:
