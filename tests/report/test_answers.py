@@ -1,5 +1,6 @@
 """The report's sentences have the numbers of the tables, in their order; other stages' tests have their own."""
 
+import pytest
 from example_tables import crossed, filled
 
 from form_invariance.beyond.engine_check import answer as engine_check
@@ -7,6 +8,8 @@ from form_invariance.beyond.engine_check.table import COMPARED, ENGINE_CHECK
 from form_invariance.experiment.answers import percent
 from form_invariance.stages.census import answer as census
 from form_invariance.stages.census.table import CENSUS
+from form_invariance.stages.dataset import answer as dataset
+from form_invariance.stages.dataset.table import DATASET
 from form_invariance.stages.interventions import answer as interventions
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
 from form_invariance.stages.probe import answer as probe
@@ -22,6 +25,22 @@ def test_the_worst_and_the_best_cell_of_the_uniform_sample():
     assert told.sentence == "It answers 25.0% (w -) to 75.0% (s -) of the problems correctly."
     assert told.table.values.tolist() == [["-", 0.25, 0.75], ["+", 0.5, 0.5]]
     assert [percent(value) for value in (-0.001, float("nan"))] == ["0%", "undefined"]
+
+
+def test_answers_that_are_in_both_splits():
+    splits = {("w", "+"): ([1, 2], [3, 4, 5]), ("s", "+"): ([1, 2, 1], [2, 2, 3])}
+    rows = [
+        (*cell, split, answer)
+        for cell, own in splits.items()
+        for split, answers in zip(("train", "eval"), own, strict=True)
+        for answer in answers
+    ]
+    table = filled(DATASET, rows, "format operator split answer", keys="format operator")
+    (told,) = dataset.answer({"dataset": table}, 0)
+    assert told.sentence.startswith("Answers are in both splits in 1 of 2 cells, because")
+    assert told.sentence.endswith("up to 67% of a cell's eval prompts have an answer that a train prompt has.")
+    assert told.table.values.tolist() == [["+", "s", 2, 2, 1, pytest.approx(2 / 3)]]
+    assert dataset.answer({"dataset": table[table["format"] == "w"]}, 0) == []
 
 
 def test_the_first_layer_from_which_more_than_half_is_read_and_the_best():

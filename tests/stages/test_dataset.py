@@ -64,6 +64,20 @@ def test_splits_are_disjoint_across_formats(expression):
         assert not set(census["answer"][side == "train"]) & set(census["answer"][side == "eval"])
 
 
+@pytest.mark.parametrize("rows", [60, 120, 400])
+@pytest.mark.parametrize("answers", [[0, 1], [0, 1, 1, 1], [0, 0, 0, 0, 0, 0, 0, 1, 1, 2]])
+def test_few_answers_are_in_both_splits(rows, answers):
+    problems = pd.DataFrame({"a": range(rows), "b": -1, "answer": np.resize(answers, rows)})
+    census = complete_problems(problems.assign(prompt="", correct=True))
+    for seed in range(3):
+        dataset, corrupt = datasets.make_dataset({"x": (census, "{w}")}, "x", datasets.Choice(12, 12, 1, seed))
+        of_eval, of_train = (set(own["answer"]) for _, own in dataset.groupby("split"))
+        assert len(of_train) > 1
+        assert of_eval == of_train or len(set(answers)) > 2
+        train = dataset[dataset["split"] == "train"]
+        assert (corrupt["answer_token"].to_numpy() != train["answer_token"].to_numpy()).all()
+
+
 def test_no_answer_is_favoured_for_being_frequent():
     frequent = pd.DataFrame({"a": range(900), "b": 1000, "answer": np.arange(900) % 9})
     rare = pd.DataFrame({"a": range(91), "b": 3000, "answer": 9 + np.arange(91)})

@@ -1,6 +1,7 @@
 """Dataset: correctly answered pairs, split, with corrupt partners, per (model, format, operator)."""
 
 TARGETS += expand("<results>/{model}/{format}/{operator}/{table}.parquet", table=["dataset", "corrupt"], **CELLS)
+ANSWERS["dataset"] = every_cell("<results>/{model}/{format}/{operator}/dataset.parquet")
 TARGETS += expand("<results>/{model}/preflight.parquet", model=MODELS)
 # Operators besides its own from which a dataset takes corrupt partners.
 OTHERS = OPERATORS if config["corrupt"] == "across_operators" else []

@@ -29,6 +29,6 @@ def answers(*, stages: list[str], tables: Files, k: int, output: Path) -> None:
     for stage, module in zip(stages, modules, strict=True):
         read = read_inputs(paths, module.INPUTS)
         own = {name: table.drop(columns="model") for name, table in read.items()}
-        first, *others = module.answer(own, k)
-        found += [replace(first, method=method_of(stage)), *others]
+        answered = module.answer(own, k)
+        found += [*(replace(first, method=method_of(stage)) for first in answered[:1]), *answered[1:]]
     write_answers(common_keys(*tables)["model"], found, output)

@@ -93,11 +93,12 @@ def choose_dataset(
 def sides(census: pd.DataFrame, sizes: dict[str, int], seed: int, name: str) -> pd.Series:
     """The split that each pair of the census may go to, right or wrong: the same in every format.
 
-    Whole answers go to one split, so that no answer is in both; where that would leave a split fewer than
-    twice the pairs that it needs, pairs do. A pair whose two orders would part is in neither.
+    Whole answers go to one split, so that no answer is in both. Pairs do where that would leave a split fewer
+    than twice the pairs that it needs, or too few answers for the corrupt partners of train prompts. A pair whose
+    two orders would part is in neither.
 
     Args:
-        census: columns a, b, answer.
+        census: columns a, b, answer, digit.
         sizes: how many pairs each split needs.
 
     Returns:
@@ -109,7 +110,17 @@ def sides(census: pd.DataFrame, sizes: dict[str, int], seed: int, name: str) -> 
     by_answer = _deal(census["answer"], sizes, rng)
     by_answer = by_answer.mask(by_answer.groupby(pair).transform("nunique") > 1, "")
     enough = all(pair[by_answer == split].nunique() >= 2 * size for split, size in sizes.items())
+    enough = enough and _have_partners(census[by_answer == "train"], sizes["train"])
     return by_answer if enough else _deal(pair, sizes, rng)
+
+
+def _have_partners(rows: pd.DataFrame, size: int) -> bool:
+    """Whether `size` of these problems can be partners of each other: no answer has more than half of them.
+
+    Partners of a digit come from all train problems (`digit_partners`).
+    """
+    most = rows["answer"].value_counts().clip(upper=max(size // 2, 1))
+    return bool(most.sum() >= size or (rows["digit"] >= 0).all())
 
 
 def _deal(keys: pd.Series, sizes: dict[str, int], rng: np.random.Generator) -> pd.Series:
