@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from form_invariance.errors import UserError
-from form_invariance.problems.task_tables import NO_OPERAND, first_fields, read_task_table
+from form_invariance.problems.task_tables import NO_OPERAND, first_fields, odd_spaces, read_task_table
 from form_invariance.problems.tasks import TableTask, pool
 
 
@@ -58,6 +58,21 @@ def test_a_table_that_breaks_a_rule_is_refused(tmp_path, text, said):
     _, found = refusal(read_task_table, path, "answer")
     assert said in found
     assert str(path) in found
+
+
+def test_no_break_and_zero_width_spaces_are_named_by_line(tmp_path):
+    rows = [
+        "New York,a",
+        "New\u00a0York,b",
+        "\u0645\u06cc\u200c\u062e\u0648\u0631\u0645,Ro\u200bme",
+        *["x\ufeffy,b"] * 5,
+    ]
+    (found, other) = odd_spaces(written(tmp_path, "\ufeffcity,answer\n" + "\n".join(rows)))
+    assert (
+        "column 'city' has a no-break or zero-width space in lines 3, 5, 6, 7, 8 and 1 more ('New\\xa0York')"
+        in found
+    )
+    assert "column 'answer' has a no-break or zero-width space in lines 4 ('Ro\\u200bme')" in other
 
 
 WRITTEN = ["a,b\n", "c,d\r\n", "\n", '"a\nb",c\n', 'g,"h""i"\r', "  \r\n", "j,k"]

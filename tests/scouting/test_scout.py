@@ -320,6 +320,12 @@ def test_every_job_reads_the_model(monkeypatch):
     assert sizes.seconds(config, "embedded-shared", 1e9) - found[1] == pytest.approx(work / 1e9)
 
 
+def test_rows_with_odd_spaces_are_named(sums, capsys):
+    sums.write_text(sums.read_text().replace("\n", "\n1\u00a0", 1))
+    questions.of_file(sums)
+    assert re.fullmatch(r"warning: the table .*: column 'a' has .* in lines 2 .*\n", capsys.readouterr().err)
+
+
 def test_a_wording_is_tried_on_its_operator_alone():
     given = {("s", "+"): ["{a} and {b} = "], ("s", "-"): ["{a} less {b} = "]}
     task = Arithmetic("a + b", OperandRange(1, 9, 1, 18))

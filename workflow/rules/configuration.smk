@@ -9,6 +9,7 @@ ROOT = Path(str(workflow.current_basedir)).parents[1]
 sys.path[:0] = [str(source) for source in [ROOT / "src"] if source.exists()]
 
 from form_invariance.errors import UserError
+from form_invariance.problems.task_tables import odd_spaces
 from form_invariance.workflow import (
     config_check,
     file_digests,
@@ -19,7 +20,7 @@ from form_invariance.workflow import (
 )
 from form_invariance.workflow.given import left_out, with_items
 from form_invariance.workflow.paths import check_folders, shell_prefix
-from form_invariance.workflow.rule_options import copying_tasks, other_tasks
+from form_invariance.workflow.rule_options import copying_tasks, other_tasks, tables_of
 from form_invariance.workflow.source_digest import source_digest
 from form_invariance.workflow.undefined import undefined_verdicts
 

@@ -15,6 +15,11 @@ from form_invariance.user_files import read_bytes
 NO_OPERAND = -1
 """The second operand of a table's problems, which the number of the row alone identifies."""
 
+_ODD_SPACES = "\u00a0\u2007\u202f\u200b\u2060\ufeff"
+"""No-break and zero-width spaces."""
+_SHOWN = 5
+"""Lines that a warning names."""
+
 
 def _refuse(path: Path, reason: str) -> NoReturn:
     raise UserError(f"the table {path} cannot be read as CSV in UTF-8: {reason}")
@@ -63,6 +68,21 @@ def _is_text(value: str) -> bool:
 def first_fields(path: Path) -> dict[str, str]:
     """The first row of a table, by column."""
     return dict(_read(path).iloc[0])
+
+
+def odd_spaces(path: Path) -> list[str]:
+    """A sentence for each column with no-break or zero-width spaces: they are invisible, and other tokens."""
+    sentences = []
+    for name, values in _read(path).items():
+        odd = values[values.str.contains(f"[{_ODD_SPACES}]")]
+        if len(odd):
+            lines = ", ".join(map(str, odd.index[:_SHOWN]))
+            more = f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else ""
+            sentences.append(
+                f"the table {path}: column {name!r} has a no-break or zero-width space in lines {lines}{more} "
+                f"({odd.iloc[0]!a}); if it is not meant, write a plain space or none"
+            )
+    return sentences
 
 
 def read_task_table(path: Path, answer: str, sha256: str | None = None) -> pd.DataFrame:

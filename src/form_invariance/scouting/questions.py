@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pandas as pd
 from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.problems.task_tables import first_fields
+from form_invariance.problems.task_tables import first_fields, odd_spaces
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_wording, pool, stated
 from form_invariance.problems.templates import OPERANDS, fields_of
 from form_invariance.randomness import generator
@@ -100,6 +101,8 @@ def of_file(path: Path, examples: int = EXAMPLES[-1]) -> Question:
         examples: the largest number of worked examples that will be tried.
     """
     columns = list(first_fields(path))
+    for sentence in odd_spaces(path):
+        print(f"warning: {sentence}", file=sys.stderr)
     answer = "answer" if "answer" in columns else columns[-1]
     operator = re.sub(r"[^A-Za-z0-9_.-]", "_", path.stem).lstrip("_.-")
     relation = re.sub(r"[\W_]+", " ", operator if answer == "answer" else answer).strip()
