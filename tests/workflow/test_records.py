@@ -76,6 +76,18 @@ def test_a_changed_source_is_refused(copied):
     assert "was made with source: " in refused(copied)
 
 
+def test_triggers_that_keep_stale_results_are_refused(copied):
+    (copied / "mine").mkdir()
+    (copied / "mine/config.yaml").write_text("rerun-triggers: [mtime, input, code]\n")
+    for words, missing in (
+        (["--rerun-triggers", "mtime"], "code, input, params"),
+        (["--profile", "mine"], "params"),
+    ):
+        assert f": without {missing} this run keeps results of other settings" in refused(copied, *words)
+    done(copied, "-n", "--rerun-triggers", "mtime", "input", "code", "params")
+    done(copied, "--list-rules")
+
+
 @pytest.fixture
 def whole(finished, tmp_path):
     return shutil.copytree(finished, tmp_path / "whole", symlinks=True)

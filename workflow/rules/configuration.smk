@@ -47,6 +47,9 @@ except UserError as error:
     # Snakemake would report an exception with the location of this line.
     sys.exit(f"error: {error}")
 
+if workflow.is_main_process:
+    records.check_triggers(workflow)
+
 # The cells of a group on a cluster import the libraries once, unless they have a conda environment.
 if not workflow.is_main_process and not workflow.deployment_settings.deployment_method:
     # Snakemake names a group's jobs on its command line, as RULE:WILDCARDS.

@@ -8,6 +8,7 @@ without a record, or of another run than the records, are accepted only if they 
 
 import json
 import secrets
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ _TOKENS = Path(".snakemake/form_invariance.json")
 _BEGUN = "files"
 _RESULTS = (".parquet", ".safetensors")
 _SHOWN = 80
+_TRIGGERS = ("code", "input", "mtime", "params")
+"""Rerun triggers by which Snakemake finds results of other settings, sources or files."""
 
 Config = Mapping[str, Any]
 
@@ -132,8 +135,30 @@ def is_whole(settings: Any) -> bool:
     parts = (
         settings.until or settings.omit_from or settings.batch or settings.allowed_rules or settings.target_jobs
     )
-    whole = {"all", "default"} >= set(settings.targets)
-    return whole and not parts and settings.rerun_triggers == type(settings)().rerun_triggers
+    return {"all", "default"} >= set(settings.targets) and not parts
+
+
+def check_triggers(workflow: Any) -> None:
+    """Refuse rerun triggers that miss a changed setting, source or file.
+
+    Snakemake tells them, as `dag_settings`, only after it has read the Snakefile; so this waits for them.
+    """
+
+    class Checked(type(workflow)):  # type: ignore[misc]
+        def __setattr__(self, name: str, value: Any) -> None:
+            super().__setattr__(name, value)
+            if name == "dag_settings":
+                _check_triggers(sorted(map(str, value.rerun_triggers)))
+
+    workflow.__class__ = Checked
+
+
+def _check_triggers(chosen: list[str]) -> None:
+    if missing := [name for name in _TRIGGERS if name not in chosen]:
+        sys.exit(
+            f"error: --rerun-triggers {' '.join(chosen)}: without {', '.join(missing)} this run keeps results "
+            "of other settings, sources or files; leave --rerun-triggers out, on the command line and in profiles"
+        )
 
 
 def _write(folder: Path, token: object, configurations: list[Any]) -> None:
