@@ -1,5 +1,6 @@
 """The exception for a mistake of the user, and a guard that turns errors of libraries into it."""
 
+import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,15 @@ def in_one_sentence(opening: str) -> Iterator[None]:
         raise
     except BaseException as error:  # a panic in Rust is a BaseException
         raise UserError(f"{opening}: {one_line(error)}") from None
+
+
+@contextmanager
+def exit_at_a_mistake() -> Iterator[None]:
+    """End the process with the sentence of a UserError; Snakemake would show where in the code it was raised."""
+    try:
+        yield
+    except UserError as error:
+        sys.exit(f"error: {error}")
 
 
 def one_line(error: BaseException) -> str:

@@ -66,6 +66,7 @@ MISTAKES = [
     (TEMPLATE, BOS + "{a}+{b}=", r"templates\.addition.* begins every prompt"),
     (TEMPLATE, "{a}{b}", r"templates\.addition with the tokenizer of embedded-shared.*'{a}{b}'.*tokens"),
     ("formats/symbolic/variants/additon", ["{a}+{b}="], "variants: 'additon' .* did you mean 'addition'"),
+    (TEMPLATE, "{a}+{b}\0=", r"symbolic\.templates\.addition: .* argument of a command: remove its character NUL"),
     (VARIANTS, ["{a} plus {b} is {a}"], r"word\.variants\.addition\[0\]: .*once each"),
     (VARIANTS, ["{a} and {b} are ", "{a}{b}"], r"variants\.addition\[1\] with the tokenizer of embedded-shared"),
     ("variant_operators", ["additon"], "variant_operators: 'additon' .* did you mean 'addition'"),
@@ -79,6 +80,12 @@ MISTAKES = [
 def test_mistakes(path, value, said):
     found = sentence(changed(path, value))
     assert re.search(said, found), found
+
+
+def test_a_text_that_the_locale_cannot_encode_is_named(monkeypatch):
+    monkeypatch.setattr(os, "fsencode", lambda text: text.encode("ascii"))
+    said = "config key formats.word.variants.addition.1: .* ascii has no '\\\\xe9'; .* set PYTHONUTF8=1"
+    assert re.fullmatch(said, sentence(changed(VARIANTS, ["{a} and {b} are ", "caf\xe9 {a}, {b}: "])))
 
 
 @pytest.mark.parametrize(

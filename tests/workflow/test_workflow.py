@@ -189,6 +189,16 @@ def test_a_mistake_in_the_configuration_is_one_sentence(checkout):
     assert not (checkout / "results").exists()
 
 
+def test_results_that_cannot_be_written_are_one_sentence(checkout):
+    (checkout / "mine").symlink_to("a disk that is not mounted")
+    status, out = snakemake(checkout, "--config", "results=mine")
+    assert status != 0
+    assert re.search(
+        r"\nerror: mine/embedded-\w+/configuration.json cannot be written: [^\n]*; fix this[^\n]*\n?$", out
+    )
+    (checkout / "mine").unlink()
+
+
 def test_all_imports_of_the_package_are_found():
     for path in (ROOT / "src/form_invariance").rglob("*.py"):
         # Blocks for types alone never run.

@@ -8,7 +8,7 @@ ROOT = Path(str(workflow.current_basedir)).parents[1]
 # The source of this checkout, if it has one, before what is installed.
 sys.path[:0] = [str(source) for source in [ROOT / "src"] if source.exists()]
 
-from form_invariance.errors import UserError
+from form_invariance.errors import exit_at_a_mistake
 from form_invariance.problems.task_tables import odd_spaces
 from form_invariance.workflow import (
     config_check,
@@ -29,7 +29,7 @@ from form_invariance.workflow.undefined import undefined_verdicts
 os.environ.update(PATH=os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()]))
 shell.prefix(shell_prefix(Path(config_check.__file__).parents[2], Path(".snakemake")))
 
-try:
+with exit_at_a_mistake():
     check_folders(checkout=ROOT, working_folder=Path.cwd())
     # The configuration of a module comes from the Snakefile that uses it, not from the command line.
     items = workflow.config_settings.config_args if workflow.modifier.is_main_snakefile() else []
@@ -43,9 +43,6 @@ try:
     # Not in the jobs of a cluster; nor in a module, whose results have a prefix that is unknown here.
     if workflow.is_main_process and workflow.modifier.is_main_snakefile():
         records.check(config, FILES)
-except UserError as error:
-    # Snakemake would report an exception with the location of this line.
-    sys.exit(f"error: {error}")
 
 if workflow.is_main_process:
     records.check_triggers(workflow)

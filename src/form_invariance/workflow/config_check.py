@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -11,6 +12,7 @@ from form_invariance.experiment.groups import VARIANT
 from form_invariance.json_yaml import read_yaml
 from form_invariance.problems.configured import check_template_fields, task_of
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_places, check_wording, is_whole, pool
+from form_invariance.tables.files import write_text
 from form_invariance.workflow.config_schema import RESERVED, check_name, check_schema, check_spelling, hint
 from form_invariance.workflow.file_digests import state_of
 from form_invariance.workflow.model_checks import (
@@ -41,6 +43,21 @@ def load(path: Path) -> dict[str, Any]:
             f"{path} has the key {_TEMPLATE_ENGINE}, which makes Snakemake run Python from this file; remove it"
         )
     return content
+
+
+def _check_texts(value: Any, key: str = "") -> None:
+    """Check that a command can take every text of a configuration as an argument."""
+    if isinstance(value, Mapping | list):
+        for name, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            _check_texts(inner, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, str):
+        try:
+            if b"\0" not in os.fsencode(value):
+                return
+            advice = "remove its character NUL"
+        except UnicodeEncodeError as error:
+            advice = f"{error.encoding} has no {value[error.start]!a}; write another one, or set PYTHONUTF8=1"
+        raise UserError(f"config key {key}: {value!a} cannot be an argument of a command: {advice}")
 
 
 def _check_names(config: Mapping[str, Any]) -> None:
@@ -187,6 +204,7 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
             operand pools) are not repeated for them.
     """
     check_schema(config, schema)
+    _check_texts(config)
     _check_names(config)
     tasks = _tasks(config)
     _check_templates(config, tasks)
@@ -201,8 +219,7 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
         return
     _check_slowly(seen, tasks)
     if remembered:
-        remembered.parent.mkdir(parents=True, exist_ok=True)
-        remembered.write_text("\n".join([*known, digest][-_REMEMBERED:]))
+        write_text(remembered, "\n".join([*known, digest][-_REMEMBERED:]))
 
 
 def _check_slowly(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from form_invariance.errors import UserError
+from form_invariance.errors import UserError, in_one_sentence
 from form_invariance.json_yaml import read_json
 from form_invariance.tables.files import write_text
 from form_invariance.workflow.file_digests import Digests, of_model, tables_and_text
@@ -88,7 +88,8 @@ def _without_record(folder: Path) -> Path | None:
 
     if _content(folder / CONFIGURATION).get("token") != _content(_TOKENS).get(str(folder)):
         return folder
-    records = FilePersistence(nolock=True)
+    with in_one_sentence("Snakemake's records, in .snakemake, cannot be read"):
+        records = FilePersistence(nolock=True)  # makes folders there
     return next((path for path in sorted(_files(folder)) if records.metadata(IOFile(str(path))) is None), None)
 
 
