@@ -254,6 +254,14 @@ def census(rows, right):
     return pd.DataFrame(columns)
 
 
+def test_the_shown_circuit_is_at_most_a_quarter_of_what_is_ranked():
+    for width, shown in ((3, [1]), (16, [4]), (100, [10, 20]), (9000, [10, 20, 50])):
+        steps = sizes.steps(width, np.inf, 0.9)
+        assert {step["k_shown"] for step in steps} == {*shown}
+        assert all(step["k_shown"] in step["k"] for step in steps)
+        assert all(step["k_shown"] <= max(step["candidates"] / 4, 1) for step in steps)
+
+
 @pytest.mark.parametrize(("rows", "right"), [(62, 25), (62, 60), (500, 250), (40, 20)])
 def test_the_sizes_of_a_table_are_those_that_its_right_rows_give(rows, right):
     own = {(name, "t"): (census(rows, right), name) for name in ("x", "y")}

@@ -13,7 +13,7 @@ from hostile_values import refusal
 
 from form_invariance.errors import UserError
 from form_invariance.workflow import config_check, model_checks
-from form_invariance.workflow.undefined import undefined_verdicts
+from form_invariance.workflow.undefined import most_shown, undefined_verdicts
 
 pytestmark = pytest.mark.slow
 
@@ -216,6 +216,12 @@ def test_verdicts_that_a_configuration_leaves_undefined(tmp_path):
     (few,) = undefined_verdicts(DEFAULT | {"matched_seeds": 1})
     assert few.startswith("config key matched_seeds: ")
     assert list(undefined_verdicts(DEFAULT | {"matched_seeds": 0})) == []
+    for change, ranked, most in (({"candidates": 199}, 199, 49), ({"k_shown": 259}, 1032, 258)):
+        (large,) = undefined_verdicts(DEFAULT | change)
+        assert re.match(rf"config key k_shown: .* of the {ranked} ranked .* up to {most}, ", large)
+    for path in (ROOT / "config").glob("*.yaml"):
+        shipped = SHIPPED | config_check.load(path)
+        assert shipped["k_shown"] <= most_shown(shipped["candidates"]), path
     (one,) = undefined_verdicts(DEFAULT | {"operators": {"addition": "a + b"}})
     assert "'Specific to this operator?' is undefined" in one
     for repeated, said in ((8, ["8 of 28 rows", "'Does a donor carry more than the answer?'"]), (10, None)):

@@ -9,6 +9,7 @@ from form_invariance.errors import UserError
 from form_invariance.stages.dataset.compute import Choice
 from form_invariance.stages.dataset.preflight import check, check_left, preflight_table
 from form_invariance.workflow import job_costs, machine
+from form_invariance.workflow.undefined import most_shown
 
 Settings = dict[str, Any]
 """Values of the configuration by key."""
@@ -36,6 +37,8 @@ Controls have 4 draws at least: with one operator, an interval reaches 3.6 stand
 side with 4 draws, and 15.6 with 2 (`noise.half_of`).
 """
 _K = (5, 10, 20, 50, 100, 150, 200)
+_SHOWN = 50
+"""The k that is shown, if it is small enough."""
 _PAIRS = 200
 """Pairs of a census, at least."""
 _STARTING = 5
@@ -64,8 +67,9 @@ def steps(d_mlp: int, problems: float, right: float) -> list[Settings]:
         # The splits are drawn before, and an operand pair counts in one order only.
         own["census_pairs"] = max(_PAIRS, int(-(-3 * prompts // max(right, 0.1))))
         own["matched_seeds"] = own["random_seeds"]
-        own["k"] = [k for k in _K if k <= own["candidates"]] or [own["candidates"]]
-        own["k_shown"] = 50 if 50 in own["k"] else max(own["k"])
+        most = most_shown(own["candidates"])
+        own["k_shown"] = max((k for k in _K if k <= min(most, _SHOWN)), default=most)
+        own["k"] = sorted({own["k_shown"], *(k for k in _K if k <= own["candidates"])})
         found.append(own)
     return found
 

@@ -1,10 +1,11 @@
-"""Which verdicts a configuration leaves undefined, whatever the model answers: warnings, not errors."""
+"""Which verdicts a configuration leaves undefined, or to chance, whatever the model answers: warnings."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.model.sizes import read_sizes
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.configured import task_of
 from form_invariance.problems.prompts import PromptTokenizer
@@ -13,8 +14,13 @@ from form_invariance.verdicts.summary.table import FEWEST_PAIRS
 from form_invariance.workflow.model_checks import known_folder
 
 
+def most_shown(ranked: int) -> int:
+    """The largest circuit that is shown, a quarter of the ranked neurons: larger ones overlap by chance."""
+    return max(ranked // 4, 1)
+
+
 def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each key that leaves verdicts undefined: which, why, and what would define them.
+    """A sentence for each key that leaves verdicts undefined or to chance: which, why, and what would be right.
 
     Args:
         config: a checked configuration.
@@ -25,6 +31,13 @@ def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:
                 f"config key {key}: a control with one draw has no interval, so a verdict is undefined wherever "
                 "this control is the strongest; write 2 or more, for narrow intervals 5"
             )
+    folders = [known_folder(model["source"], model.get("revision")) for model in config["models"].values()]
+    ranked = min([config["candidates"], *(read_sizes(folder).d_mlp for folder in folders if folder)])
+    if (shown := config["k_shown"]) > (most := most_shown(ranked)):
+        yield (
+            f"config key k_shown: two circuits with {shown} of the {ranked} ranked neurons in a layer overlap by "
+            f"chance; choose a k up to {most}, or raise candidates if the layers have more neurons"
+        )
     if len(config["operators"]) == 1:
         yield (
             f"config key operators: with one operator the verdict {QUESTIONS['specific'].label!r} is "
