@@ -21,7 +21,7 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.problems.templates import fill
-from form_invariance.scouting import proposal, questions, sizes, trial, writing
+from form_invariance.scouting import proposal, questions, scout_command, sizes, trial, writing
 from form_invariance.scouting.choice import choose, is_enough, left_out, search
 from form_invariance.scouting.other_tasks import other_tasks
 from form_invariance.scouting.questions import Question, draw
@@ -231,7 +231,20 @@ def test_examples_are_right_and_no_problems(operator, raw_tokenizer):
         for count in (0, 2):
             expected = "".join(line.format(*row) for row in shown[:count]) + question
             assert with_examples(tokenizer, template, examples.head(count), "here") == expected
+
+
+def test_wordings_of_a_table_have_its_column_names_and_not_its_files(sums):
     assert of_table("sister-city", ["name"])["code"][1] == 'print(sister_city("{name}"))  #'
+    assert questions.of_file(sums).wordings["sentence"][0] == "The answer to {a}, {b} is"
+    assert "sums" not in str(questions.of_file(sums).wordings)
+
+
+def test_a_wording_is_typed_as_it_is_shown():
+    for typed, wording in ((r"Q: {a}\nA:", "Q: {a}\nA:"), (r"\\neq \\\\ {a}", r"\neq \\ {a}")):
+        assert scout_command._templates([f"x/y={typed}"]) == {("x", "y"): [wording]}
+        trials = trials_of({"x": {"y": [0.5]}}).assign(wording=wording, by_digit=[[0.5]], chosen=True, level="")
+        assert f'"{typed}"' in writing.table(trials)
+    assert scout_command._templates([r"x/y=\mathrm{{{a}}}"]) == {("x", "y"): [r"\mathrm{{{a}}}"]}
 
 
 def test_worked_examples_leave_the_table(sums):

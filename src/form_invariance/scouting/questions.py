@@ -105,7 +105,7 @@ def of_file(path: Path, examples: int = EXAMPLES[-1]) -> Question:
         print(f"warning: {sentence}", file=sys.stderr)
     answer = "answer" if "answer" in columns else columns[-1]
     operator = re.sub(r"[^A-Za-z0-9_.-]", "_", path.stem).lstrip("_.-")
-    relation = re.sub(r"[\W_]+", " ", operator if answer == "answer" else answer).strip()
+    relation = re.sub(r"[\W_]+", " ", answer).strip()
     task = TableTask(path, answer)
     examples = max(examples, EXAMPLES[-1])
     if len(pool(task)) < examples + PROBLEMS:

@@ -18,13 +18,15 @@ _POSITIVE = Parameter(validator=validators.Number(gt=0))
 
 def _templates(items: Sequence[str]) -> dict[tuple[str, str], list[str]]:
     """The wordings that are given, by format and operator."""
+    from form_invariance.scouting.wordings import as_typed
+
     found: dict[tuple[str, str], list[str]] = {}
     for item in dict.fromkeys(items):
         cell, _, text = item.partition("=")
         form, _, operator = cell.partition("/")
         if not (form and operator and text) or "/" in operator:
             raise UserError(f"--template: {item!r} must have the form FORMAT/OPERATOR=TEMPLATE")
-        found.setdefault((form, operator), []).append(text)
+        found.setdefault((form, operator), []).append(as_typed(text))
     return found
 
 
@@ -67,7 +69,8 @@ def scout(
         table: CSV files; the column `answer`, or else the last one, has the answers; default: arithmetic
         template: FORMAT/OPERATOR=TEMPLATE, wordings to try instead of a format's own; a table's operator has the
             name of its file; the prompt ends before {answer}, if that is given, and in worked examples the text
-            after it follows the answer: code/capitals='CAPITALS["{country}"] = "{answer}"'
+            after it follows the answer: code/capitals='CAPITALS["{country}"] = "{answer}"'; \\n is a line break and
+            \\\\ a backslash
         examples: worked examples of each prompt: a number, or same (the default): the best of 0, 1, 2 and 4 for
             all formats together
         minutes: time of the experiment; default: 60

@@ -61,26 +61,37 @@ def of_table(relation: str, fields: Sequence[str]) -> dict[str, tuple[str, ...]]
     """The wordings of a table, by format.
 
     Args:
-        relation: what an answer is, such as capital.
+        relation: what an answer is, such as capital: the name of its column.
         fields: the names of the other columns.
     """
+    of = "to" if relation == "answer" else "of"
     asked = ", ".join(f"{{{name}}}" for name in fields)
     named = ", ".join(f"{name.replace('_', ' ')} {{{name}}}" for name in fields)
     call = re.sub(r"\W", "_", relation)
     given = ", ".join(f'"{{{name}}}"' for name in fields)
     return {
         "sentence": (
-            f"The {relation} of {asked} is",
-            f"The {relation} of the {named} is",
+            f"The {relation} {of} {asked} is",
+            f"The {relation} {of} the {named} is",
             f"{asked}: the {relation} is",
         ),
         "question": (
-            f"Question: What is the {relation} of {asked}?\nAnswer:",
-            f"Q: What is the {relation} of the {named}?\nA:",
+            f"Question: What is the {relation} {of} {asked}?\nAnswer:",
+            f"Q: What is the {relation} {of} the {named}?\nA:",
             f"{named}\n{relation}:",
         ),
         "code": (f"{call}({given})  # ->", f"print({call}({given}))  #", f"assert {call}({given}) =="),
     }
+
+
+def as_typed(text: str) -> str:
+    """A wording from how it is written on a line: \\n is a line break and \\\\ a backslash."""
+    return re.sub(r"\\([\\n])", lambda found: "\n" if found[1] == "n" else "\\", text)
+
+
+def as_shown(wording: str) -> str:
+    """A wording on one line, from which `as_typed` makes it."""
+    return wording.replace("\\", r"\\").replace("\n", r"\n")
 
 
 def halves(wording: str) -> tuple[str, str]:

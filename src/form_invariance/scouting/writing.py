@@ -1,6 +1,5 @@
 """What scout prints, and the commented configuration that it writes."""
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from tabulate import tabulate  # type: ignore[import-untyped]
 from form_invariance.problems.tasks import Arithmetic, TableTask
 from form_invariance.scouting.questions import PROBLEMS, Question
 from form_invariance.scouting.sizes import Settings
+from form_invariance.scouting.wordings import as_shown
 
 _PLACES = ("units", "tens", "hundreds")
 _SHOWN = 60
@@ -52,7 +52,7 @@ def table(trials: pd.DataFrame) -> str:
         if fits.empty:
             continue
         shares = [_shares(fits.loc[count]) if count in fits.index else "" for count in counts]
-        text = json.dumps(wording, ensure_ascii=False)
+        text = f'"{as_shown(wording)}"'
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
         rows.append([str(name), str(operator), str(fits["tokens"].min()), *shares, shown])
     lines = [tabulate(rows, "firstrow", "plain", disable_numparse=True)]
