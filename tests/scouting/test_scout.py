@@ -20,7 +20,7 @@ from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic
-from form_invariance.problems.templates import fill
+from form_invariance.problems.templates import check_fields, fill
 from form_invariance.scouting import proposal, questions, scout_command, sizes, trial, writing
 from form_invariance.scouting.choice import choose, is_enough, left_out, search
 from form_invariance.scouting.other_tasks import other_tasks
@@ -200,8 +200,21 @@ def test_no_value_of_an_example_is_filled(tmp_path, raw_tokenizer):
     made = with_examples(tokenizer, "{text} {key}=", examples.head(2), "here")
     prompts = [fill(made, yaml.safe_load(fields)) for fields in problems["fields"]]
     assert {prompt.rpartition("\n")[0] for prompt in prompts} == {made.rpartition("\n")[0]}
-    with pytest.raises(UserError, match=r"^here: a worked example has {k[0-9]+}, which"):
-        with_examples(tokenizer, "{{key}}=", examples.head(2), "here")
+    shown = examples.head(1).assign(fields='{"text": "t", "key": "text"}')
+    with pytest.raises(UserError, match=r"^here: a worked example has {text}, which"):
+        with_examples(tokenizer, "{text}: {{key}}=", shown, "here")
+
+
+def test_worked_examples_keep_the_braces_of_latex(raw_tokenizer):
+    tokenizer = PromptTokenizer(raw_tokenizer, None)
+    shown = pd.DataFrame({"fields": ['{"country": "France"}'], "text": ["Paris"]})
+    made = with_examples(
+        tokenizer, r"\mathrm{{capital}}(\text{{country}}) = \text{{answer}} % {{x}}", shown, "here"
+    )
+    check_fields(made, "here", ["country"])
+    first, second = fill(made, {"country": "Peru"}).splitlines()
+    assert first == r"\mathrm{capital}(\text{France}) = \text{Paris} % {x}"
+    assert second == r"\mathrm{capital}(\text{Peru}) = \text{"
 
 
 def test_an_example_has_the_space_that_the_tokens_of_its_answer_have():

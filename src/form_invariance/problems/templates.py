@@ -1,7 +1,7 @@
 """Templates: which braces are fields, and how they are filled. One rule for all (config/README.md).
 
 A field is ``{name}`` with a known name. All other braces are text, except those that look like a field: a mistake
-in a name must not stay in the prompt.
+in a name must not stay in the prompt. Such a text in braces is written with doubled braces: ``{{text}}``.
 """
 
 import difflib
@@ -13,7 +13,8 @@ from form_invariance.errors import UserError
 
 OPERANDS = ("a", "b")
 """The fields of arithmetic."""
-_BRACES = re.compile(r"\{([^{}]*)\}")
+_BRACES = re.compile(r"(\{?)\{([^{}]*)\}(\}?)")
+"""A text in braces, and further braces around it."""
 _LIKE_A_FIELD = re.compile(r"[^\W\d]\w*([!:.\[][^\s;()]*)?")
 """A word, perhaps with what Python's format strings allow after it."""
 _SIMILAR = 0.75
@@ -22,11 +23,14 @@ _SIMILAR = 0.75
 def fields_of(template: str, known: Sequence[str] = OPERANDS) -> list[str]:
     """The texts in braces that are a known field, or look like a field, as often as they come.
 
-    >>> fields_of('{"sum": {a}, "of": {}} {wrod} {a:>5}')
-    ['a', 'wrod', 'a:>5']
+    >>> fields_of('{"sum": {a}, "of": {}} {wrod} {a:>5} {{text}} {{b}}')
+    ['a', 'wrod', 'a:>5', 'b']
     """
-    texts = _BRACES.findall(template)
-    return [text for text in texts if text in known or _LIKE_A_FIELD.fullmatch(text) or _meant(text, known)]
+    return [
+        text
+        for opening, text, closing in _BRACES.findall(template)
+        if text in known or _meant(text, known) or (_LIKE_A_FIELD.fullmatch(text) and not (opening and closing))
+    ]
 
 
 def _meant(text: str, known: Sequence[str]) -> str | None:
@@ -74,21 +78,40 @@ def _refuse(template: str, where: str, rule: str, known: Sequence[str]) -> NoRet
         advice = (
             f"; write {{{meant}}} in place of {{{odd}}}, without formatting or spaces"
             if meant
-            else f"; {{{odd}}} is no field, and braces around one word of text need a space inside"
+            else f"; {{{odd}}} is no field; for this text in braces, write {{{{{odd}}}}}"
         )
     raise UserError(f"{where}: template {template!r} must have {rule}; it has {fields or 'none'}{advice}")
 
 
 def fill(template: str, fields: Mapping[str, str]) -> str:
-    """Put the text of every field into a template. All other braces stay as they are.
+    """Put the text of every field into a template, and undo doubled braces. All other braces stay as they are.
 
-    >>> fill('{"sum": {a}, "of": {{a}}}', {"a": "12"})
-    '{"sum": 12, "of": {12}}'
+    >>> fill('{"sum": {a}, "of": {{a}}} {{text}}', {"a": "12"})
+    '{"sum": 12, "of": {12}} {text}'
     """
-    names = "|".join(map(re.escape, fields))
-    return re.sub(rf"\{{({names})\}}", lambda found: fields[found[1]], template)
+
+    def filled(found: re.Match[str]) -> str:
+        opening, text, closing = found.groups()
+        if text in fields:
+            return f"{opening}{fields[text]}{closing}"
+        return f"{{{text}}}" if opening and closing and _LIKE_A_FIELD.fullmatch(text) else found[0]
+
+    return _BRACES.sub(filled, template)
+
+
+def as_template(text: str) -> str:
+    """The template of a text without fields: `fill` makes the text of it.
+
+    >>> as_template('{"of": {France}}')
+    '{"of": {{France}}}'
+    """
+
+    def doubled(found: re.Match[str]) -> str:
+        return f"{{{found[0]}}}" if _LIKE_A_FIELD.fullmatch(found[1]) else found[0]
+
+    return re.sub(r"\{([^{}]*)\}", doubled, text)
 
 
 def render(template: str, a: int, b: int) -> str:
     """Put two operands into a template."""
-    return template.replace("{a}", str(a)).replace("{b}", str(b))
+    return fill(template, {"a": str(a), "b": str(b)})

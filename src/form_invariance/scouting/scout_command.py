@@ -69,7 +69,7 @@ def scout(
         table: CSV files; the column `answer`, or else the last one, has the answers; default: arithmetic
         template: FORMAT/OPERATOR=TEMPLATE, wordings to try instead of a format's own; a table's operator has the
             name of its file; the prompt ends before {answer}, if that is given, and in worked examples the text
-            after it follows the answer: code/capitals='CAPITALS["{country}"] = "{answer}"'; \\n is a line break and
+            after it follows the answer: code/capitals='CAPITALS["{country}"] = "{answer}"'; \\n is a line break,
             \\\\ a backslash
         examples: worked examples of each prompt: a number, or same (the default): the best of 0, 1, 2 and 4 for
             all formats together

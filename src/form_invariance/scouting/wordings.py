@@ -13,7 +13,7 @@ import pandas as pd
 from form_invariance.errors import UserError
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import first_tokens
-from form_invariance.problems.templates import fields_of, fill
+from form_invariance.problems.templates import as_template, fields_of, fill
 from form_invariance.stages.heuristics.names import EXPRESSIONS
 
 ANSWER = "{answer}"
@@ -113,10 +113,11 @@ def with_examples(tokenizer: PromptTokenizer, wording: str, examples: pd.DataFra
     tokens = first_tokens(tokenizer, prompts, answers, where)
     before = tokenizer.encode_each(prompts)
     spaced = tokenizer.encode_each([f"{prompt} {text}" for prompt, text in zip(prompts, answers, strict=True)])
-    shots = ""
+    shown, after = "", fill(after, {})
     for prompt, text, token, own, ids in zip(prompts, answers, tokens, before, spaced, strict=True):
         gap = " " if ids[: len(own) + 1] == [*own, token] else ""
-        shots += f"{prompt}{gap}{text}{after}\n"
+        shown += f"{prompt}{gap}{text}{after}\n"
+    shots = as_template(shown)
     if fields := fields_of(shots, [*json.loads(examples["fields"].iloc[0])]):
         raise UserError(
             f"{where}: a worked example has {{{fields[0]}}}, which the template would take for a field"

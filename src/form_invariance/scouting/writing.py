@@ -52,7 +52,7 @@ def table(trials: pd.DataFrame) -> str:
         if fits.empty:
             continue
         shares = [_shares(fits.loc[count]) if count in fits.index else "" for count in counts]
-        text = f'"{as_shown(wording)}"'
+        text = f'"{as_shown(str(wording))}"'
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
         rows.append([str(name), str(operator), str(fits["tokens"].min()), *shares, shown])
     lines = [tabulate(rows, "firstrow", "plain", disable_numparse=True)]
