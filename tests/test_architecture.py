@@ -77,7 +77,7 @@ def test_files_are_written_by_the_function_that_replaces_them_whole():
     paths = (path for path in PACKAGE.rglob("*.py") if direct.search(path.read_text()))
     files = {path.relative_to(PACKAGE).as_posix() for path in paths}
     replacing = {"tables/files.py", "drawing/style.py", "model/gguf.py", "workflow/job_usage.py"}
-    assert files == replacing | {"scouting/scout_command.py", "workflow/config_check.py", "workflow/job_server.py"}
+    assert files == replacing | {"scouting/scout_command.py", "workflow/job_server.py"}
 
 
 def test_files_are_short():

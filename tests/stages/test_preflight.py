@@ -1,11 +1,12 @@
 from contextlib import nullcontext
 
+import numpy as np
 import pytest
 from test_dataset import census_of
 
 from form_invariance.errors import UserError
 from form_invariance.stages.dataset.compute import Choice, make_dataset
-from form_invariance.stages.dataset.preflight import check_left, preflight_table
+from form_invariance.stages.dataset.preflight import check, check_left, preflight_table
 from form_invariance.stages.mean_cache.compute import choose_prompts
 
 
@@ -32,6 +33,27 @@ def test_a_cell_is_enough_where_its_dataset_can_be_made():
     correctable = censuses["symbolic", "sum"][0]["correct"] & ~census["correct"]
     # Right in two other formats, a problem counts once; no other format has the operator `few`.
     assert table["correctable"][1:3].tolist() == [correctable.sum(), 0]
+
+
+@pytest.mark.parametrize(
+    ("right", "evaluation", "said"),
+    [
+        (
+            1,
+            20,
+            r"^the model does not know word/sum \(1 of 400 right\): .* worked examples .* leave these cells out$",
+        ),
+        (25, 5, r"^1 of 2 cells .* word/sum \(25 of 400 right\); give their templates .* or raise census_pairs"),
+        (60, 20, r"^1 of 2 cells .* word/sum \(60 of 400 right\); train_prompts: \d+ and eval_prompts: \d+ fit"),
+    ],
+)
+def test_sizes_are_no_cure_for_what_the_model_does_not_know(right, evaluation, said):
+    known, template = cell(0.1)
+    few = known.assign(correct=np.random.default_rng(0).permutation(len(known)) < right)
+    censuses = {("symbolic", "sum"): (known, template), ("word", "sum"): (few, template)}
+    choice = Choice(30, evaluation, draws=1, seed=0)
+    with pytest.raises(UserError, match=said):
+        check(preflight_table(censuses, choice), choice, censuses)
 
 
 @pytest.mark.parametrize(("rows", "left"), [(12, False), (40, True)])

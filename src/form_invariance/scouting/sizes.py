@@ -7,7 +7,7 @@ import pandas as pd
 
 from form_invariance.errors import UserError
 from form_invariance.stages.dataset.compute import Choice
-from form_invariance.stages.dataset.preflight import check, check_left, preflight_table
+from form_invariance.stages.dataset.preflight import FEWEST_PROMPTS, check, check_left, preflight_table
 from form_invariance.workflow import job_costs, machine
 from form_invariance.workflow.undefined import most_shown
 
@@ -43,8 +43,6 @@ _PAIRS = 200
 """Pairs of a census, at least."""
 _STARTING = 5
 """Assumed seconds in which a job starts on one machine."""
-FEWEST_PROMPTS = 6
-"""Train prompts, and eval prompts, that an experiment on a table needs."""
 _SPARE = 8
 """Rows of a table in no dataset, whose means replace ablated activations."""
 
@@ -122,7 +120,7 @@ def of_tables(sizes: Settings, censuses: Censuses, seed: int) -> Settings:
     most = max(min(sizes["train_prompts"], most), FEWEST_PROMPTS)
     fits = int(preflight_table(censuses, choice(most))["all_fit"].iloc[0])
     prompts = next(filter(leaves_some, range(fits, FEWEST_PROMPTS, -1)), FEWEST_PROMPTS)
-    check(preflight_table(censuses, choice(prompts)), choice(prompts))
+    check(preflight_table(censuses, choice(prompts)), choice(prompts), censuses)
     check_left(censuses, choice(prompts))
     return {
         **sizes,

@@ -10,6 +10,8 @@ from form_invariance.stages.dataset.compute import Choice, make_dataset
 
 Cell = tuple[str, str]
 """Format and operator."""
+FEWEST_PROMPTS = 6
+"""Train prompts, and eval prompts, that an experiment needs."""
 
 
 def preflight_table(
@@ -88,27 +90,44 @@ def _correctable(censuses: Mapping[Cell, tuple[pd.DataFrame, str]], name: str, o
     return len(wrong.merge(pd.concat(right).drop_duplicates(), on=["a", "b"])) if right else 0
 
 
-def check(table: pd.DataFrame, choice: Choice) -> None:
+def check(table: pd.DataFrame, choice: Choice, censuses: Mapping[Cell, tuple[pd.DataFrame, str]]) -> None:
     """Check that every cell has enough right answers.
 
+    Args:
+        table: of `preflight_table`, from these censuses.
+
     Raises:
-        UserError: some have not; it says which, and the sizes that fit all.
+        UserError: some have not; it says which, and the sizes that fit all, or what the model does not know.
     """
     short = table[~table["enough"]]
     if short.empty:
         return
-    cells = ", ".join(
-        f"{row.format}/{row.operator} ({row.right} of {row.asked} right)" for row in short.itertuples()
-    )
+    cells = {
+        (str(row.format), str(row.operator)): f"{row.format}/{row.operator} ({row.right} of {row.asked} right)"
+        for row in short.itertuples()
+    }
+    unknown = [cells[cell] for cell in cells if _is_guessing(censuses[cell][0])]
+    cure = "give their templates worked examples (scout tries some), or leave these cells out"
+    if unknown:
+        raise UserError(
+            f"the model does not know {', '.join(unknown)}: one answer to all problems would be right as often; "
+            f"{cure}"
+        )
     train = int(table["all_fit"].iloc[0])
-    fits = f"train_prompts: {train} and eval_prompts: {_evaluation(train, choice)} fit every cell"
-    if not train:
-        fits = "leave these cells out, or give their templates worked examples (scout tries some)"
+    evaluation = _evaluation(train, choice)
+    if min(train, evaluation) >= FEWEST_PROMPTS:
+        cure = f"train_prompts: {train} and eval_prompts: {evaluation} fit every cell"
     raise UserError(
         f"{len(short)} of {len(table)} cells have too few right answers for {choice.train} train and "
-        f"{choice.evaluation} eval prompts: {cells}; {fits}, or raise census_pairs (a table has no "
-        f"more than its rows). The first of them: {short['reason'].iloc[0]}"
+        f"{choice.evaluation} eval prompts: {', '.join(cells.values())}; {cure}, or raise census_pairs (a "
+        f"table has no more than its rows). The first of them: {short['reason'].iloc[0]}"
     )
+
+
+def _is_guessing(census: pd.DataFrame) -> bool:
+    """Whether one answer to all problems would be right as often as the model is."""
+    asked = census[census["uniform"]]
+    return bool(asked["correct"].sum() <= asked["target"].value_counts().max())
 
 
 def check_left(censuses: Mapping[Cell, tuple[pd.DataFrame, str]], choice: Choice, across: bool = False) -> None:

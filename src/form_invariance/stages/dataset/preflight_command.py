@@ -45,6 +45,6 @@ def preflight(
     across = corrupt == "across_operators"
     table = preflight_table(tables, choice, across)
     print(table.drop(columns="reason").to_string(index=False), file=sys.stderr)
-    check(table, choice)
+    check(table, choice, tables)
     check_left(tables, choice, across)
     write_table(table, output, PREFLIGHT, settings, common_keys(*censuses))
