@@ -258,6 +258,7 @@ def test_tasks_on_numbers_that_no_operator_asks():
 @pytest.mark.parametrize(
     ("config", "said"),
     [
+        (alone("sum", "a*b+c", "{a}*{b}+{c}="), r"operators\.sum: .* 'a\*b\+c' has the variable 'c', .* a table"),
         (tens(digit=3, operands={"operand_max": 30, "answer_max": 99}), "digit 3 of 'a \\+ b'.*60, is 1"),
         # The tokenizer keeps numbers whole.
         (tens(operands={"answer_max": 99}), r"symbolic\.templates\.tens .*the digit must be the next token"),

@@ -73,6 +73,11 @@ def evaluate(expression: str, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray,
                 return a
             case ast.Name(id="b"):
                 return b
+            case ast.Name(id=name):
+                raise UserError(
+                    f"operator expression {expression!r} has the variable {name!r}, but the operands are a and b; "
+                    "ask problems with more numbers as a table"
+                )
             case ast.Constant(value=value) if type(value) is int:
                 return np.full(len(a), value, dtype=np.int64)
             case ast.UnaryOp(op=ast.USub(), operand=operand):

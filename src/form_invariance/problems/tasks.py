@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
-from form_invariance.problems.operands import OperandRange, evenly_spaced, operand_pool
+from form_invariance.problems.operands import OperandRange, evaluate, evenly_spaced, operand_pool
 from form_invariance.problems.prompts import (
     PromptTokenizer,
     check_next_token,
@@ -39,6 +39,10 @@ class Arithmetic:
     expression: str
     limits: OperandRange
     digit: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an expression that cannot be evaluated, before a template is blamed for it."""
+        evaluate(self.expression, np.ones(1, np.int64), np.ones(1, np.int64))
 
 
 @dataclass(frozen=True)
