@@ -29,6 +29,7 @@ from form_invariance.scouting.wordings import of_table, with_examples
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.tables import files
 from form_invariance.workflow import config_check
+from form_invariance.workflow.given import left_out as of_default
 
 KNOWN = {"symbolic": "{a}+{b}=", "code": "a = {a}\nb = {b}\nprint(a + b)  # "}
 """What embedded-shared was trained on."""
@@ -86,6 +87,7 @@ def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys, monkeypatch):
     assert (written, own.read_text()) == ([own, output], sums.read_text())
     assert config["train_prompts"] + config["eval_prompts"] < config["census_pairs"] == len(pd.read_csv(sums))
     assert config["results"] == "results/mine"
+    assert not [*of_default(config, config_check.load(ROOT / "config/config.yaml"))]
     assert f"snakemake --configfile {output}" in said
     kept.check("scout", {"numbers": kept.of_markup((said + output.read_text()).replace(str(tmp_path), ""))[""]})
     assert main(words) == 2

@@ -3,10 +3,12 @@
 import json
 
 import pytest
+from configurations import ROOT, SHIPPED
 from stub_checkout import snakemake
 
 from form_invariance.errors import UserError
-from form_invariance.workflow.given import merged, with_items
+from form_invariance.workflow.config_check import load
+from form_invariance.workflow.given import left_out, merged, with_items
 from form_invariance.workflow.rule_options import copying_tasks, other_tasks, task_options
 
 
@@ -38,6 +40,19 @@ def test_snakemake_reads_its_command_line_so(finished):
     status, out = snakemake(finished, "-n", "--config", "seed=1_0")
     assert status != 0
     assert "error: --config seed: '1_0' is not valid YAML" in out
+
+
+def test_what_a_file_leaves_out_of_the_default_is_named_unless_it_is_another_experiment():
+    formats = {name: SHIPPED["formats"][name] for name in ("code", "word")}
+    for own, lost in (
+        ({"operators": {"addition": "a + b", "multiplication": "a * b"}}, ["subtraction, division"]),
+        ({"operators": {"maximum": "max(a, b)"}, "formats": formats}, ["addition, ", "symbolic"]),
+        ({"operators": {"addition": "a + b"}, "formats": formats}, []),
+        *((load(ROOT / f"config/{name}.yaml"), []) for name in ("demo", "digits", "paper", "qwen", "smollm2")),
+    ):
+        found = list(left_out(SHIPPED | own, SHIPPED))
+        assert len(found) == len(lost)
+        assert all(f"this run leaves out {part}" in said for part, said in zip(lost, found, strict=True))
 
 
 def test_copying_tasks_and_their_limits():

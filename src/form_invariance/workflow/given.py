@@ -6,6 +6,7 @@ from typing import Any
 
 from form_invariance.json_yaml import yaml_value
 from form_invariance.workflow.config_check import load
+from form_invariance.workflow.rule_options import expression_of
 
 
 def merged(files: Iterable[Path | str], items: Iterable[str]) -> dict[str, Any]:
@@ -31,8 +32,15 @@ def with_items(given: dict[str, Any], files: Iterable[Path | str], items: Iterab
 
 
 def left_out(config: Mapping[str, Any], default: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each block of the default of which a configuration leaves out names: a key replaces all."""
-    for key in ("operators", "formats"):
+    """A sentence for each block of the default of which a configuration leaves out names: a key replaces all.
+
+    None where both blocks differ and no expression is added: tables, digits or a choice are another experiment.
+    """
+    changed = [key for key in ("operators", "formats") if config[key] != default[key]]
+    expressions = {name for name, operator in config["operators"].items() if expression_of(operator)}
+    if len(changed) > 1 and expressions <= set(default["operators"]):
+        return
+    for key in changed:
         if lost := [name for name in default[key] if name not in config[key]]:
             yield (
                 f"config key {key}: this run leaves out {', '.join(lost)} of config/config.yaml, because a key "
