@@ -1,6 +1,9 @@
 """Every figure, from the tables of the planted models, has what a reader must find, in the sizes of a paper."""
 
 import os
+import subprocess
+import sys
+from itertools import combinations
 from pathlib import Path
 
 import kept
@@ -8,6 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from example_tables import filled
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.figure import Figure
 from planted_models import PLANTED
 from planted_run import OPERATOR, separate
@@ -15,11 +20,15 @@ from planted_run import OPERATOR, separate
 from form_invariance.cli import main
 from form_invariance.drawing import figures, style
 from form_invariance.drawing.figures import figure_of
+from form_invariance.drawing.lines import line, line_plot
 from form_invariance.errors import UserError
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.stages.agreement import figure as agreement
+from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.interventions.table import INTERVENTIONS
+from form_invariance.stages.overlap import figure as overlap
 from form_invariance.stages.overlap.table import DIFFERING, INVARIANCE
+from form_invariance.stages.transfer import figure as transfer
 from form_invariance.tables.inputs import input_paths, read_inputs
 from form_invariance.verdicts.summary import figure as summary
 from form_invariance.verdicts.summary.lines import verdicts_at
@@ -174,3 +183,72 @@ def test_formats_are_drawn_in_the_order_of_their_tables(planted, tmp_path, monke
     assert main(["figure", "interventions", "knockout", "--tables", *tables, *more]) == 0
     assert [*seen[0]["interventions"]["format"].unique()] == names
     assert os.environ["MPLBACKEND"] == "agg"
+
+
+def test_the_users_matplotlibrc_changes_no_byte(planted, tmp_path):
+    """Of a file that hides lines and one that needs LaTeX."""
+    table = planted.cell("word", "interventions.parquet")
+    drawn = set()
+    for name, rc in (
+        ("clean", ""),
+        ("other", "lines.linestyle: none\naxes.grid: True\n"),
+        ("tex", "text.usetex: True\n"),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "matplotlibrc").write_text(rc + "savefig.bbox: tight\n" * bool(rc))
+        words = [
+            "interventions",
+            "knockout",
+            "--tables",
+            table,
+            "--title",
+            "m",
+            "--k",
+            "8",
+            "--output",
+            folder / "a.png",
+        ]
+        own = os.environ | {"MATPLOTLIBRC": str(folder)}
+        done = subprocess.run([sys.executable, "-m", "form_invariance", "figure", *words], env=own, cwd=folder)
+        assert done.returncode == 0, name
+        drawn.add((folder / "a.png").read_bytes())
+    assert len(drawn) == 1
+
+
+def drawn_lines(looks, names):
+    """The pixels of lines that agree."""
+    table = pd.DataFrame({"k": [5, 50, 150], "share": 0.5})
+    figure, ((axes,),) = style.panels(1, 1, width=2.0, height=1.5)
+    line_plot(axes, pd.concat([line(table, name, "share") for name in names]), "k", looks)
+    axes.set(ylim=(0, 1))
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3] / 255
+
+
+LINES = {
+    "overlap": overlap.LOOKS,
+    "differing": overlap.DIFFER,
+    "keep": interventions.LOOKS,
+    "transfer": transfer.LOOKS,
+}
+
+
+@pytest.mark.parametrize("looks", LINES.values(), ids=LINES)
+def test_of_two_lines_that_agree_both_are_seen(looks):
+    alone = {name: drawn_lines(looks, [name]) for name in looks}
+    for names in combinations(looks, 2):
+        both = drawn_lines(looks, names)
+        assert all((abs(both - alone[name]).max(axis=-1) > 0.2).sum() > 20 for name in names), names
+
+
+def test_a_line_of_one_point_is_seen_with_its_interval():
+    table = pd.DataFrame({"k": [5, 50, 50], "line": ["random_effect", "random_effect", "random_variance"]})
+    table = table.assign(value=[np.nan, 0.2, 0.6], low=[np.nan, 0.1, np.nan], high=[np.nan, 0.4, np.nan])
+    _, ((axes,),) = style.panels(1, 1, width=2.0, height=1.5)
+    line_plot(axes, table, "k", interventions.LOOKS)
+    points = [item.get_offsets().tolist() for item in axes.collections if isinstance(item, PathCollection)]
+    assert points == [[[50, 0.6]], [[50, 0.2]]]
+    (bar,) = [item for item in axes.collections if isinstance(item, LineCollection)]
+    assert bar.get_segments()[0].tolist() == [[50, 0.1], [50, 0.4]]

@@ -60,6 +60,12 @@ def test_the_papers_numbers_are_shown_for_its_models_alone():
     assert (counts[["pairs", "correct", "accuracy %"]] == [3, 2, 200 / 3]).all(axis=None)
     significance = tables.significance(agreements, SOURCES)
     assert significance.query("model == 'big' and operator == 'addition'")["exact null paper"].eq(0.052).all()
+    # A column of two tables has the same numbers in both.
+    observed = significance.query("activations == 'observed' and null == 'all neurons'")
+    observed = observed.set_index(rows.index.names)
+    common = [name for name in rows if name in observed]
+    assert common[:1] == ["pair Jaccard of labelled in any"]
+    pd.testing.assert_frame_equal(rows[common], observed.loc[rows.index, common])
     families = tables.families(cells, SOURCES).set_index(["model", "operator", "family", "format"])
     row = families.loc[("big", "addition", "result modulo", "code")]
     label = cells.query("model == 'big' and format == 'code' and operator == 'addition' and label")

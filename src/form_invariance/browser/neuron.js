@@ -68,7 +68,7 @@ async function showDetail() {
     return;
   }
   detail.append(effects, ...tokens, maps,
-    element("h3", { textContent: `Heuristic families (${state.mode === "strict" ? "strict" : "published"} scores)` }), familyTable(neuron));
+    element("h3", { textContent: `Heuristic families (${state.mode} scores)` }), familyTable(neuron));
   if (!neuron.maps) {
     maps.replaceChildren(element("p", { textContent: "The heat maps of this neuron are not in this file, which stays under 8 MB; activation_maps.safetensors has them." }));
     return;

@@ -37,7 +37,8 @@ class Look:
 
 
 Looks = Mapping[str, Look]
-"""By line. Narrow lines are drawn above wide ones, so that both are seen where they agree; of equals the first."""
+"""By line. Lines with gaps are drawn above solid ones and narrow above wide ones, so that both are seen where they
+agree; of equals the first."""
 
 
 def looks_of(names: Sequence[str]) -> dict[str, Look]:
@@ -89,20 +90,37 @@ def _rows(table: pd.DataFrame, x: str, *facets: str) -> pd.DataFrame:
     return table.sort_values(x, kind="stable").melt(kept, ["value", "low", "high"], value_name="y")
 
 
+_MORE_GAPS = (SOLID, DASHED, DASH_DOT, DOTTED)
+
+
 def _in_order(table: pd.DataFrame, looks: Looks) -> list[str]:
     """The lines of a table in the order in which they are drawn."""
     known = reversed([name for name in looks if name in set(table["line"])])
-    return sorted(known, key=lambda name: -looks[name].width)
+    return sorted(known, key=lambda name: (_MORE_GAPS.index(looks[name].dashes), -looks[name].width))
 
 
 def _draw(data: pd.DataFrame, axes: Axes, x: str, looks: Looks) -> None:
     """Draw the lines of one panel by one call of seaborn's."""
-    drawn = _in_order(data.dropna(subset="y"), looks)
+    known = data.dropna(subset="y")
+    drawn = _in_order(known, looks)
     if drawn:
         colours = [looks[name].colour for name in drawn]
         sns.lineplot(data, x=x, hue="line", hue_order=drawn, palette=colours, ax=axes, **_GIVEN)
     for artist, name in zip(axes.lines, drawn, strict=True):
         artist.set(label=name, **looks[name].arguments())
+        rows = known[known["line"] == name]
+        if rows[x].nunique() == 1:
+            _draw_point(rows, axes, x, looks[name])
+
+
+def _draw_point(rows: pd.DataFrame, axes: Axes, x: str, look: Look) -> None:
+    """A line of one point: without a marker it has no extent, and neither has its band."""
+    limits = rows[rows["variable"] != "value"]
+    if len(limits):
+        axes.vlines(limits[x].iloc[0], limits["y"].min(), limits["y"].max(), color=look.colour, lw=look.width)
+    if not look.marker:
+        value = rows[rows["variable"] == "value"]
+        axes.scatter(value[x], value["y"], s=5, color=look.colour)
 
 
 def line_plot(axes: Axes, table: pd.DataFrame, x: str, looks: Looks) -> None:

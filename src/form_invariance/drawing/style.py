@@ -51,6 +51,8 @@ _SETTINGS = {
     "hatch.color": "white",
     "hatch.linewidth": 0.5,
 }
+# The user's matplotlibrc is for the user's figures.
+mpl.rcdefaults()
 mpl.use("agg")
 sns.set_theme(context="paper", style="ticks", palette=COLOURS, font="DejaVu Sans", rc=_SETTINGS)
 

@@ -188,7 +188,7 @@ def significance(table: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFram
     any, which fits the paper's figures (deduced). `shuffled` rows are of shuffled activations; `within
     layer` permutes within each layer alone.
     """
-    measures = {"exact": ("exact", "all"), "pair Jaccard": ("pair_jaccard", "any")}
+    measures = {"exact": ("exact", "all"), "pair Jaccard of labelled in any": ("pair_jaccard", "any")}
     columns = {"": "observed", " null": "null_mean", " null max": "null_max", " p": "p"}
     rows = []
     for (model, operator), own in table.groupby(["model", "operator"], sort=False):

@@ -104,6 +104,8 @@ def exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
             axes.set_xticks(np.arange(len(formats)) + 0.5, formats if below else [], rotation=90)
             axes.set_yticks(np.arange(len(values)) + 0.5, [] if column else values.index.tolist(), rotation=0)
         panels[place, 0].set_ylabel(label)
+        bar = figure.colorbar(axes.collections[0], ax=axes, format=lambda value, _: f"{100 * value:.0f}")
+        bar.ax.set_title("points", fontsize=6.5)
     for axes, operator in zip(panels[0], operators, strict=True):
         axes.set_title(operator)
     figure.supxlabel("prompts in", fontsize=7)

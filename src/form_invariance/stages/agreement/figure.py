@@ -18,7 +18,7 @@ INPUTS = {"heuristics": {"heuristics": HEURISTICS, "agreement": AGREEMENT, "labe
 """By figure."""
 
 SHUFFLED = "the same, activations shuffled"
-MODES = {"reference": "published scores", "strict": "strict scores"}
+MODES = {"reference": "reference scores", "strict": "strict scores"}
 
 
 def shares(table: pd.DataFrame, labelled: pd.DataFrame, formats: list[str]) -> pd.DataFrame:

@@ -19,7 +19,7 @@ INPUTS = {name: {"interventions": INTERVENTIONS} for name in ("keep_only", "knoc
 _UNIFORM_FIRST = sorted(CONTROLS.items(), key=lambda item: bool(item[1].matched_by))
 LOOKS = {
     CIRCUIT: Look(KINDS[CIRCUIT].colour, "o", width=2.0, label=KINDS[CIRCUIT].label),
-    "last": Look(COLOURS[1], dashes=DOTTED, label=f"{KINDS[CIRCUIT].label}, last token only"),
+    "last": Look(COLOURS[1], dashes=DOTTED, width=0.8, label=f"{KINDS[CIRCUIT].label}, last token only"),
     "template": Look(COLOURS[2], dashes=DASH_DOT, label=f"{KINDS[CIRCUIT].label}, its template's means"),
     **{name: Look(kind.colour, dashes=kind.dashes, label=kind.label) for name, kind in _UNIFORM_FIRST},
 }

@@ -47,8 +47,8 @@ PARTS_WITHIN = "one format, parts of its prompts (ceiling)"
 OTHER_OPERATOR = "another operator, same format"
 PARTS_ACROSS = "all formats, part of the prompts each"
 LOOKS = {
-    "all formats": Look(COLOURS[0], "o", width=1.6),
-    PARTS_ACROSS: Look(COLOURS[0], dashes=DASHED),
+    "all formats": Look(COLOURS[0], "o", width=2.0),
+    PARTS_ACROSS: Look(COLOURS[2], dashes=DASHED),
     PARTS_WITHIN: Look(GREY, dashes=DASHED, width=2.0),
     "other corrupt partners": Look(GREY, dashes=DASH_DOT, width=0.7),
     OTHER_OPERATOR: Look(COLOURS[1], "s"),
@@ -58,8 +58,8 @@ LOOKS = {
 
 DIFFER = {
     NOTHING: Look(GREY, dashes=DASHED, width=2.0, label="nothing: other prompts of the same cell (ceiling)"),
-    WORDING: Look(COLOURS[2], "D", label="the wording: a template and its variants"),
-    FORMAT: Look(COLOURS[0], "o", width=1.6, label="the format"),
+    WORDING: Look(COLOURS[2], "D", width=0.6, label="the wording: a template and its variants"),
+    FORMAT: Look(COLOURS[0], "o", width=2.0, label="the format"),
     OPERATOR: Look(COLOURS[1], "s", label="the operator"),
     BOTH: Look("black", "^", dashes=DOTTED, label="both"),
     SHUFFLED: Look("black", dashes=DOTTED, width=0.7, label="nothing, but effects shuffled over the candidates"),

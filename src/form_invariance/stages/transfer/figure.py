@@ -17,11 +17,11 @@ INPUTS = {"transfer": {"transfer": TRANSFER}, "transfer_contrasts": {"transfer_c
 """By figure."""
 
 LOOKS = {
-    "matched": Look(COLOURS[0], "o", label="matched donor"),
+    "matched": Look(COLOURS[0], "o", width=2.0, label="matched donor"),
     "same_answer": Look(COLOURS[2], "^", DASHED, label="donor: other problem, equal answer"),
     "imposed": Look(COLOURS[1], "s", label="mismatched donor imposes its answer"),
     NO_DONOR: Look(COLOURS[4], "D", DASHED, 0.9, label="no donor: means over prompts"),
-    "control": Look(GREY, "v", label="strongest control"),
+    "control": Look(GREY, "v", width=0.6, label="strongest control"),
     "all_late": Look("black", dashes=DOTTED, width=0.9, label="ceiling: all late neurons"),
     "residual": Look("black", dashes=DASH_DOT, width=0.7, label="ceiling: residual stream"),
     "harm_matched": Look(COLOURS[3], "X", DOTTED, 0.9, label="harm: right answers turned wrong"),
