@@ -1,11 +1,13 @@
 """The report's sentences have the numbers of the tables, in their order; other stages' tests have their own."""
 
+import pandas as pd
 import pytest
 from example_tables import crossed, filled
 
 from form_invariance.beyond.engine_check import answer as engine_check
 from form_invariance.beyond.engine_check.table import COMPARED, ENGINE_CHECK
 from form_invariance.experiment.answers import percent
+from form_invariance.experiment.contrasts import ALL
 from form_invariance.stages.census import answer as census
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.dataset import answer as dataset
@@ -14,6 +16,8 @@ from form_invariance.stages.interventions import answer as interventions
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
 from form_invariance.stages.probe import answer as probe
 from form_invariance.stages.probe.table import PROBE
+from form_invariance.stages.transfer import answer as transfer
+from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
 
 
 def test_the_worst_and_the_best_cell_of_the_uniform_sample():
@@ -50,6 +54,7 @@ def test_the_first_layer_from_which_more_than_half_is_read_and_the_best():
     table = filled(PROBE, rows, names, keys="format", operator="all", position=0)
     (told,) = probe.answer({"probe": table}, 0)
     assert told.sentence.endswith("half of the answers from layer 1 (s), no layer (w), layer 0 (c) onwards.")
+    assert told.table["onset layer"].tolist() == [1, "no layer", 0]
     assert told.table["best layer"].tolist() == [2, 2, 1]
     assert told.table["accuracy there"].tolist() == [0.9, 0.5, 0.7]
 
@@ -83,3 +88,37 @@ def test_the_largest_error_of_the_engine():
         assert said in told.sentence
     (told,) = engine_check.answer({"engine_check": table.assign(status="no hooks")}, 0)
     assert told.sentence == "It was not checked: no hooks."
+
+
+CONTRASTS = ("matched_minus_baseline", "matched_minus_same_answer", "matched_minus_copied_answer", "imposed")
+CONTRASTS += ("interchange", "interchange_minus_copied")
+
+
+def test_a_section_says_the_verdict_and_the_pairs_of_the_first_table():
+    """Of a tiny difference, of operators that disagree, and of too few pairs."""
+    moved = [
+        ("a_to_b", "+", "matched", 40, 0.5),
+        ("b_to_a", "+", "matched", 30, 0.4),
+        ("a_to_b", "-", "matched", 0, None),
+    ]
+    rates = filled(
+        TRANSFER,
+        [(*row[0].split("_to_"), *row[1:]) for row in moved],
+        "donor target operator condition pairs recovered",
+        keys="operator",
+        k=10,
+        n_neurons=3,
+    )
+    limits = {"first": 0.5, "second": 0.1, "low": 0.01, "high": 0.6, "k": 10, "direction": "all", "cells": 2}
+    for (value, pooled, each, prompts), said in (
+        ((0.04, "yes", "yes", 70), "4% [1%, 60%] (yes, tiny; n = 70 in 2 cells)"),
+        ((0.4, "undecided", "no", 70), "40% [1%, 60%] (mixed; n = 70 in 2 cells)"),
+        ((0.4, "yes", "yes", 9), "beyond the rate of permuted donors: undefined."),
+    ):
+        rows = [(ALL, value, prompts, pooled), ("+", 0.5, prompts, "yes"), ("-", -0.5, prompts, each)]
+        names = "operator difference prompts verdict"
+        parts = [filled(TRANSFER_CONTRASTS, rows, names, contrast=one, **limits) for one in CONTRASTS]
+        repaired, *_, imposed, _ = transfer.answer({"transfer": rates, "transfer_contrasts": pd.concat(parts)}, 10)
+        assert said in imposed.sentence
+        assert imposed.table["verdict"].iloc[0] in said
+        assert "45% of the wrong answers become correct (n = 70 in 2 cells)" in repaired.sentence

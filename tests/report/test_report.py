@@ -42,6 +42,7 @@ def render(folder, answers=None):
     """The page of some answers, or of a made-up one."""
     wide = pd.DataFrame({f"a long name of a column {i}": [0.25, None] for i in range(20)})
     wide["<blink>"] = "<blink>"
+    wide["compared"] = "what a cell of twelve words says in as few lines as it can"
     nasty = Answer("Is 1 < 2?", "<script>alert(1)</script>", wide, ("overlap",), method="A `<em>` < 1")
     files = (
         {("m", "overlap"): folder / "figures/m/overlap.svg"},
@@ -84,6 +85,7 @@ def test_the_page_needs_no_other_file_and_opens_from_disk(open_from_disk, finish
     assert "<script" not in html
     assert "<blink" not in html, "a column's name or value is not escaped"
     assert "&lt;script&gt;" in html
+    assert re.findall(r"<td>(undefined|nan|None|)</td>", html) == 20 * ["undefined"]
     assert "<p>A <code>&lt;em&gt;</code> &lt; 1</p>" in html
     assert "formats: &#39;&lt;b&gt;&#39;" in html
     assert set(re.findall(r'href="((?!data:|#)[^"]*)"', html)) == {"browser/m.html", "explained.html"}
@@ -96,11 +98,15 @@ def test_the_page_needs_no_other_file_and_opens_from_disk(open_from_disk, finish
     for width in (480, 1280):
         tab.set_viewport_size({"width": width, "height": 900})
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        tab.eval_on_selector_all("details", "all => all.forEach((one) => (one.open = true))")
+        heights = tab.eval_on_selector_all("article td", "cells => cells.map((one) => one.offsetHeight)")
+        assert heights
+        assert max(heights) < 65, "more than three lines"
 
 
 def verdict(*rows):
     """A model's verdict: (question, difference, low, high, verdict)."""
-    operators = "+ -0.10 no, - +0.20 yes"
+    operators = "+ -0.10 no; - +0.20 yes"
     found = [(QUESTIONS[name].compared, *numbers) for name, *numbers in rows]
     alike = {"metric": "accuracy", "operator": operators, "k": 50, "value": 0.4, "control_value": 0.1}
     table = filled(VERDICTS, found, "question difference low high verdict", **alike)
@@ -154,7 +160,7 @@ def test_the_page_opens_with_the_verdicts(finished_files, open_from_disk, tmp_pa
     rows = tab.eval_on_selector_all(".verdicts tbody tr", "rows => rows.map((row) => row.innerText)")
     same, specific = (QUESTIONS[name].label for name in ("same", "specific"))
     assert [re.split(r"[\n\t]", row)[0] for row in rows] == [same, specific]
-    assert all(words in rows[1] for words in ("undecided", "nothing to compare", "–", "+ −0.10 no, - +0.20 yes"))
+    assert all(words in rows[1] for words in ("undecided", "nothing to compare", "–", "+ −0.10 no; - +0.20 yes"))
     tab.click(f".verdicts a:text('{same}')")
     assert tab.url.endswith("#same-neurons")
     assert tab.inner_text("h2#same-neurons") == same

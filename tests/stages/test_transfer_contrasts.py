@@ -182,7 +182,7 @@ def test_copied_answers_tell_neurons_that_write_from_neurons_that_compute(built)
 )
 @pytest.mark.parametrize(("low", "high"), [(0.1, 0.3), (-0.1, 0.5), (np.nan, np.nan)])
 def test_only_what_a_copied_answer_does_not_do_is_called_arithmetic(name, place, what, low, high):
-    limits = {"difference": 0.2, "low": np.nan, "high": np.nan, "verdict": "undefined"}
+    limits = {"difference": 0.2, "prompts": 20, "low": np.nan, "high": np.nan, "verdict": "undefined"}
     table = crossed(TRANSFER_CONTRASTS, contrast=[*CONTRASTS], direction=ALL, operator=ALL, k=10, **limits)
     table.loc[table["contrast"] == name, ["low", "high", "verdict"]] = low, high, verdict(low, high)
     cells = {"operator": ["+", "-"], "donor": ["s", "w"], "target": ["s", "w"]}

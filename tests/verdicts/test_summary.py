@@ -191,12 +191,16 @@ def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables):
     assert found["verdict"].to_dict() == {"all": "mixed", "+": "yes", "-": "no"}
     assert found.loc["+", ["cells", *NUMBERS]].tolist() == pytest.approx([2, 0.5, 0.3, 0.2, 0.09, 0.31])
     assert found.loc["-", ["difference", "low", "high"]].tolist() == pytest.approx([-0.4, -0.5, -0.3])
-    assert "    + +0.20 yes, - -0.40 no" in verdict_lines(table, "m", 10, operators=True)
+    assert "    + +0.20 yes; - -0.40 no" in verdict_lines(table, "m", 10, operators=True)
     (told,) = answer({"verdicts": table}, 10)
-    assert "+ +0.20 yes, - -0.40 no" in told.table["operator"].tolist()
+    assert (
+        "with its 95 % interval (problems are resampled; operators, formats and directions are fixed)"
+        in told.sentence
+    )
+    assert "+ +0.20 yes; - -0.40 no" in told.table["operator"].tolist()
     # As if the differences were those of a ratio from 0.8.
     computed = found.reset_index().assign(question="computed")
-    assert by_operator(computed, 10, "computed", "accuracy") == "+ 1.00 yes, - 0.40 no"
+    assert by_operator(computed, 10, "computed", "accuracy") == "+ 1.00 yes; - 0.40 no"
 
 
 def changed(contrasts, column, limits):
@@ -244,7 +248,7 @@ def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, cap
     assert max(map(len, lines)) <= 100
     assert lines[-1] == "  * Jaccard of two formats - of two operators"
     shown = next(line for line in lines if "Does a donor impose its answer?" in line)
-    assert shown.endswith("no        0.20 - 0.00 = +0.20 [-0.50, -0.10]")
+    assert shown.endswith("no        0.20 - 0.00 = +0.20 [-0.50, -0.10] n=60")
     write_table(table, tmp_path / "verdicts.parquet", VERDICTS, {"k_shown": 10}, {"model": "mine"})
     given = ["verdicts", str(tmp_path / "verdicts.parquet")]
     assert main(given) == main([*given, "--k", "10"]) == 0

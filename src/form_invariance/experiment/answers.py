@@ -15,6 +15,8 @@ from form_invariance.tables.files import read_json, write_json
 
 UNDEFINED = "undefined"
 """Text in place of an undefined number."""
+FIXED = "problems are resampled; operators, formats and directions are fixed"
+"""What a 95 % interval is over."""
 
 
 @dataclass(frozen=True)

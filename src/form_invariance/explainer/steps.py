@@ -13,7 +13,7 @@ from form_invariance.experiment.neuron_sets import KINDS
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.explainer.example import Example, Neuron, labels
 from form_invariance.stages.interventions.table import rows_of
-from form_invariance.verdicts.summary.lines import said, verdicts_at
+from form_invariance.verdicts.summary.lines import pairs, said, verdicts_at
 
 Tables = Mapping[str, pd.DataFrame]
 Records = list[dict[Any, Any]]
@@ -96,4 +96,5 @@ def _of(table: pd.DataFrame, layer: int, neuron: int) -> pd.DataFrame:
 def verdicts(table: pd.DataFrame, k: int) -> dict[Any, dict[Any, Any]]:
     """The verdicts over all operators and formats, by the name of the question."""
     rows = verdicts_at(table, k).to_dict("records")
-    return {row["question"]: {**vars(QUESTIONS[row["question"]]), **row, "said": said(row)} for row in rows}
+    words = [{**vars(QUESTIONS[row["question"]]), **row, "said": said(row), "n": pairs(row)} for row in rows]
+    return {row["question"]: row for row in words}

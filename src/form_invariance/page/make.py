@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from form_invariance import __version__
-from form_invariance.experiment.answers import UNDEFINED, percent
+from form_invariance.experiment.answers import FIXED, UNDEFINED, percent
 
 _LAYOUT = Path(__file__).parent
 _LINKS = {"report": "report.html", "explained": "explained.html", "browser": "browser/{}.html"}
@@ -32,7 +32,7 @@ def make_page(folder: Path, **contents: Any) -> str:
         """The text of a style or a script, as it is."""
         return Markup(loader.get_source(environment, name)[0])
 
-    environment.globals |= {"inside": inside, "links": _LINKS, "version": __version__}
+    environment.globals |= {"inside": inside, "links": _LINKS, "fixed": FIXED, "version": __version__}
     environment.filters |= {"number": number, "percent": percent}
     return environment.get_template("page.html").render(contents)
 

@@ -9,7 +9,7 @@ from xml.parsers.expat import ExpatError, ParserCreate
 import pandas as pd
 from markupsafe import Markup, escape
 
-from form_invariance.experiment.answers import Answer
+from form_invariance.experiment.answers import UNDEFINED, Answer
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.page.make import data_uri, make_page
 from form_invariance.report.verdicts import verdict_of, verdict_rows, with_minus
@@ -28,7 +28,7 @@ def _table(frame: pd.DataFrame) -> Markup:
     def shown(value: object) -> str:
         return f"{value:.3g}" if isinstance(value, float) else str(value)
 
-    return Markup(frame.map(shown).to_html(index=False, border=0, na_rep=""))
+    return Markup(frame.map(shown).mask(frame.isna(), UNDEFINED).to_html(index=False, border=0))
 
 
 def run_times(benchmarks: Path) -> pd.DataFrame:

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.experiment.verdicts import FEWEST_PAIRS
 from form_invariance.model.sizes import read_sizes
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.configured import task_of
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import TableTask, Task, pool, stated, targets
-from form_invariance.verdicts.summary.table import FEWEST_PAIRS
 from form_invariance.workflow.model_checks import known_folder
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from form_invariance.beyond.family_knockout.table import ALL, FAMILY_KNOCKOUT
 from form_invariance.experiment.answers import Answer
 from form_invariance.experiment.contrasts import overall
-from form_invariance.experiment.verdicts import deciding
+from form_invariance.experiment.verdicts import deciding, in_words
 from form_invariance.stages.heuristics.names import SHARED
 
 INPUTS = {"family_knockout": FAMILY_KNOCKOUT}
@@ -18,7 +18,7 @@ QUESTION = "Do the labels say on which prompts a neuron matters?"
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Loss where the ablated neurons' rules hold, compared with where they do not."""
     table = tables["family_knockout"]
-    over = overall(table).drop(columns=["format", "operator"])
+    over = overall(in_words(table)).drop(columns=["format", "operator"])
     every = over[(over["family"] == ALL) & (over["cells"] > 0)]
     whole = every[every["neurons"] == SHARED]
     if whole.empty:

@@ -27,7 +27,7 @@ from form_invariance.experiment.answers import Answer, percent
 from form_invariance.experiment.contrasts import ALL, overall
 from form_invariance.experiment.neuron_sets import BEST_IN
 from form_invariance.experiment.questions import QUESTIONS
-from form_invariance.experiment.verdicts import PRIMARY
+from form_invariance.experiment.verdicts import PRIMARY, in_words
 
 INPUTS = {"specificity": SPECIFICITY, "specificity_contrasts": SPECIFICITY_CONTRASTS}
 
@@ -162,6 +162,6 @@ def _specific(contrasts: pd.DataFrame, k: int) -> Answer:
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """What is exchanged between formats; the damage to other tasks; own operator against others."""
     contrasts, table = (tables[name][tables[name]["k"] == k] for name in ("specificity_contrasts", "specificity"))
-    primary = contrasts[contrasts["metric"] == PRIMARY]
+    primary = in_words(contrasts[contrasts["metric"] == PRIMARY])
     knockout = primary[primary["intervention"] == KNOCKOUT]
     return [_exchanged(table, primary, k), _computed(knockout, k), _specific(knockout, k)]

@@ -10,7 +10,7 @@ from form_invariance.experiment.answers import Answer
 from form_invariance.experiment.contrasts import ALL, overall
 from form_invariance.experiment.intervention_kinds import INTERVENED, Intervention
 from form_invariance.experiment.questions import QUESTIONS
-from form_invariance.experiment.verdicts import deciding
+from form_invariance.experiment.verdicts import deciding, in_words
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
 
 INPUTS = {"intervention_contrasts": INTERVENTION_CONTRASTS}
@@ -25,7 +25,7 @@ _SHOWN = {
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Every intervention by all metrics, compared with the strongest control."""
     table = tables["intervention_contrasts"]
-    rows = table[table["k"] == k]
+    rows = in_words(table[table["k"] == k])
     return [_answer(rows[rows["intervention"] == name], one, k, name) for name, one in INTERVENED.items()]
 
 

@@ -10,6 +10,7 @@ from form_invariance.stages.probe.table import PROBE
 
 INPUTS = {"probe": PROBE}
 QUESTION = "Where can the answer be read?"
+NO_LAYER = "no layer"
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
@@ -17,8 +18,9 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     rows = []
     for name, table in tables["probe"].groupby("format", sort=False):
         highest = peak(curve(table))
-        rows.append((str(name), highest.onset, highest.layer, highest.accuracy))
-    onsets = [f"{'no layer' if onset is None else f'layer {onset}'} ({name})" for name, onset, *_ in rows]
+        onset = NO_LAYER if highest.onset is None else highest.onset
+        rows.append((str(name), onset, highest.layer, highest.accuracy))
+    onsets = [f"{onset if onset == NO_LAYER else f'layer {onset}'} ({name})" for name, onset, *_ in rows]
     sentence = (
         f"At the last token, a linear probe reads more than half of the answers from {', '.join(onsets)} onwards."
     )

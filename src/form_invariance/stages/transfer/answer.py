@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pandas as pd
 
-from form_invariance.experiment.answers import Answer, percent
-from form_invariance.experiment.contrasts import FEWEST, overall
+from form_invariance.experiment.answers import FIXED, UNDEFINED, Answer, percent
+from form_invariance.experiment.contrasts import ALL, FEWEST, overall
 from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.experiment.verdicts import FEWEST_PAIRS, in_words
 from form_invariance.stages.transfer.names import CEILINGS, NO_DONOR, NONE
 from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
 
@@ -53,6 +54,8 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Each question by its contrast, the first one with the rates."""
     contrasts = tables["transfer_contrasts"]
     contrasts = contrasts[contrasts["k"] == k].drop(columns="k")
+    few = (contrasts["direction"] == ALL) & (contrasts["prompts"] < FEWEST_PAIRS)
+    contrasts = in_words(contrasts.assign(verdict=contrasts["verdict"].mask(few, UNDEFINED)))
     rates = tables["transfer"][tables["transfer"]["k"].isin([k, NONE])]
     shared = rates.loc[rates["condition"] == "matched", "n_neurons"].any()
     answers = []
@@ -67,15 +70,20 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     return answers
 
 
-_BRACKETS = "In brackets: 95 % intervals over pairs and draws; in parentheses: whether the value is above zero."
+_BRACKETS = (
+    f"In brackets: 95 % intervals ({FIXED}); in parentheses: whether the value is above zero, and the pairs that "
+    "have both values."
+)
 
 
 def _found(contrasts: pd.DataFrame) -> str:
-    """The difference over all cells with its interval and verdict."""
+    """The difference over all cells with its interval, verdict and pairs."""
     (row,) = overall(contrasts).to_dict("records")
     value, low, high = (percent(float(row[column])) for column in ("difference", "low", "high"))
     word = str(row["verdict"])
-    return word if word == "undefined" else f"{value} [{low}, {high}] ({word})"
+    if word == UNDEFINED:
+        return word
+    return f"{value} [{low}, {high}] ({word}; n = {row['prompts']:,} in {row['cells']} cells)"
 
 
 def _copied(contrasts: pd.DataFrame, question: str) -> str:
@@ -84,21 +92,23 @@ def _copied(contrasts: pd.DataFrame, question: str) -> str:
         return ""
     name, compared, follows = _COPYING[question]
     found = _found(contrasts[contrasts["contrast"] == name])
-    if found == "undefined":
+    if found == UNDEFINED:
         return ""
-    follows = follows if found.endswith("(yes)") else "an answer that was copied may do the same"
+    follows = follows if "(yes" in found else "an answer that was copied may do the same"
     return f" {compared}: {found}; so {follows}."
 
 
 def _rates(table: pd.DataFrame, k: int) -> str:
     cells = ["operator", "donor", "target", "condition"]
     means = table.groupby(cells)["recovered"].mean().groupby("condition").mean()
+    matched = table[(table["condition"] == "matched") & table["recovered"].notna()]
     rates = {name: percent(value) for name, value in means.items()}
-    ceilings = " and ".join(rates.get(name, "undefined") for name in CEILINGS)
+    ceilings = " and ".join(rates.get(name, UNDEFINED) for name in CEILINGS)
     return (
         "Some problems are answered correctly in one format and wrongly in another. If the shared neurons "
         f"(k = {k}) take their activations from the correct run, {rates['matched']} of the wrong answers become "
-        f"correct; if they take their mean over prompts, {rates.get(NO_DONOR, 'undefined')}. The ceilings, all "
-        f"late neurons and the residual stream below them, correct {ceilings}. These are means over all cells, "
-        f"the differences that follow over those with at least {FEWEST} pairs."
+        f"correct (n = {matched['pairs'].sum():,} in {len(matched)} cells); if they take their mean over "
+        f"prompts, {rates.get(NO_DONOR, UNDEFINED)}. The ceilings, all late neurons and the residual stream below "
+        f"them, correct {ceilings}. These are means over all cells, the differences "
+        f"that follow over those with at least {FEWEST} pairs."
     )

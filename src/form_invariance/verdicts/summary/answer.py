@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from form_invariance.experiment.answers import Answer
+from form_invariance.experiment.answers import FIXED, Answer
 from form_invariance.experiment.questions import QUESTIONS, SMALLEST
+from form_invariance.experiment.verdicts import FEWEST_PAIRS
 from form_invariance.verdicts.summary.lines import by_operator, said, verdicts_at
-from form_invariance.verdicts.summary.table import FEWEST_PAIRS, VERDICTS
+from form_invariance.verdicts.summary.table import VERDICTS
 
 QUESTION = "What is the verdict?"
 INPUTS = {"verdicts": VERDICTS}
@@ -26,11 +27,10 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     compared = [QUESTIONS[name].compared for name in table["question"]]
     shown = table.assign(question=compared, operator=operators, verdict=verdicts)
     sentence = (
-        f"At k = {k}: {words} Each is a difference from the strongest control, with a 95 % interval over "
-        "operators, formats or directions and prompts: yes if the interval is above zero, no if it is below, "
-        "undecided if it contains zero or nearly does (within two Monte Carlo errors of a limit), mixed if "
-        f"operators disagree, tiny if the difference is below {SMALLEST}, undefined if no neuron is shared or "
-        f"fewer than {FEWEST_PAIRS} pairs can be tried. Ablations are judged by the probability of the answer, "
-        "other questions by their least favourable null."
+        f"At k = {k}: {words} Each is a difference from the strongest control with its 95 % interval ({FIXED}): "
+        "yes if the interval is above zero, no if it is below, undecided if it contains zero or nearly does "
+        "(within two Monte Carlo errors of a limit), mixed if operators disagree, tiny if the difference is below "
+        f"{SMALLEST}, undefined if no neuron is shared or fewer than {FEWEST_PAIRS} pairs can be tried. Ablations "
+        "are judged by the probability of the answer, other questions by their least favourable null."
     )
     return [Answer(QUESTION, sentence, shown, ())]

@@ -12,9 +12,9 @@ from form_invariance.beyond.specificity.verdicts import ratios, specific
 from form_invariance.experiment.contrasts import ALL, verdict
 from form_invariance.experiment.intervention_kinds import ASKED
 from form_invariance.experiment.questions import NOTHING_OWN, QUESTIONS
-from form_invariance.experiment.verdicts import MIXED, RATE
+from form_invariance.experiment.verdicts import FEWEST_PAIRS, RATE, with_mixed
 from form_invariance.stages.overlap.table import BOTH, FORMAT, INVARIANCE, OPERATORS_OWN, OVERLAPS, all_formats
-from form_invariance.verdicts.summary.table import BEYOND_OPERATOR, COPIED, FEWEST_PAIRS, VERDICTS
+from form_invariance.verdicts.summary.table import BEYOND_OPERATOR, COPIED, VERDICTS
 
 _MOVED = {
     "matched_minus_baseline": ("repaired", RATE, "strongest"),
@@ -79,14 +79,6 @@ def _transferred(contrasts: pd.DataFrame) -> pd.DataFrame:
     return rows[(rows["control"] != COPIED) | (rows["verdict"] != "undefined")]
 
 
-def _mixed(found: pd.DataFrame) -> pd.Series:
-    """The verdicts; `mixed` over all operators where it is yes for an operator and no for another."""
-    keys = [found[name] for name in ("question", "metric", "k")]
-    of_operator = found["verdict"].where(found["operator"] != ALL)
-    both = [of_operator.eq(word).groupby(keys).transform("any") for word in ("yes", "no")]
-    return found["verdict"].mask((found["operator"] == ALL) & both[0] & both[1], MIXED)
-
-
 def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The verdicts table of one model.
 
@@ -111,6 +103,6 @@ def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     table = pd.concat([same, *(part.rename(columns=names) for part in rows)], ignore_index=True)
     place = table["question"].map(list(QUESTIONS).index)
     table = table.assign(place=place, others=table["operator"] != ALL)
-    table = table.assign(verdict=_mixed(table))
+    table = with_mixed(table[[*VERDICTS.columns, "place", "others"]])
     order = ["place", "metric", "k", "others"]
     return table.sort_values(order, ignore_index=True, kind="stable")[list(VERDICTS.columns)]

@@ -13,7 +13,7 @@ from form_invariance.beyond.specificity.table import ALL
 from form_invariance.drawing import style
 from form_invariance.drawing.style import COLOURS, GREY
 from form_invariance.experiment.questions import QUESTIONS
-from form_invariance.verdicts.summary.lines import said, sides, verdicts_at
+from form_invariance.verdicts.summary.lines import pairs, said, sides, verdicts_at
 from form_invariance.verdicts.summary.table import VERDICTS
 
 INPUTS = {"summary": {"verdicts": VERDICTS}}
@@ -68,7 +68,7 @@ def _draw(axes: Axes, table: pd.DataFrame, decided: pd.DataFrame) -> None:
         axes.text(0.99, place, said(row), transform=axes.get_yaxis_transform(), ha="right", va="bottom")
         if row["verdict"] != "undefined":
             margin = QUESTIONS[question].margin_of(row["metric"])
-            _below(axes, (0.99, place), (0, -4), sides(row, margin).replace("-", "−"))
+            _below(axes, (0.99, place), (0, -4), (sides(row, margin) + pairs(row)).replace("-", "−"))
 
 
 def _say_what_is_compared(axes: Axes, decided: pd.DataFrame) -> None:

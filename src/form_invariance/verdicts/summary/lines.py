@@ -9,7 +9,7 @@ import pandas as pd
 
 from form_invariance.beyond.specificity.table import ALL
 from form_invariance.experiment.questions import DIFFERENCE, QUESTIONS, SMALLEST
-from form_invariance.experiment.verdicts import deciding
+from form_invariance.experiment.verdicts import RATE, deciding, worded
 
 NOTHING = "nothing to compare"
 """In place of the numbers."""
@@ -18,7 +18,7 @@ _LINE = "  {:<41} {:<9} {}"
 
 LEGEND = (
     "  Values: Jaccard (Same neurons?), share of answers (donors), else probability of the right answer.",
-    f"  Tiny: below {SMALLEST}. Mixed: yes for one operator, no for another (--operators shows all).",
+    f"  Tiny: below {SMALLEST}. Mixed: yes for one operator, no for another (--operators shows all). n: pairs.",
 )
 """Once, below the lines of all models."""
 
@@ -45,7 +45,7 @@ def by_operator(table: pd.DataFrame, k: int, question: str, metric: str) -> str:
         return ""
     margin = QUESTIONS[question].margin_of(metric)
     values = (rows["difference"] + margin).map("{:z.2f}".format) if margin else rows["difference"].map(signed)
-    return ", ".join(rows["operator"] + " " + values + " " + rows["verdict"])
+    return "; ".join(rows["operator"] + " " + values + " " + [said(row) for row in rows.to_dict("records")])
 
 
 def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = False) -> Iterator[str]:
@@ -81,18 +81,22 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
 
 def said(row: Mapping[Hashable, Any]) -> str:
     """The verdict in words; of a yes also that the difference is too small to be of interest."""
-    if row["verdict"] != "yes" or QUESTIONS[row["question"]].margin_of(row["metric"]):
-        return str(row["verdict"])
-    return "yes, tiny" if row["difference"] < SMALLEST else "yes"
+    ratio = QUESTIONS[row["question"]].margin_of(row["metric"])
+    return str(row["verdict"]) if ratio else worded(row["verdict"], row["difference"])
 
 
 def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
     """The two values and their difference with its limits, or why there is none; `margin` as in `Question`."""
     if row["verdict"] != "undefined":
-        return f"{sides(row, margin)} = {interval(row, margin)}"
+        return f"{sides(row, margin)} = {interval(row, margin)}{pairs(row)}"
     if margin and not np.isnan(row["control_value"]):
         return f"{sides(row, margin)}: the latter may be zero"
     return NOTHING
+
+
+def pairs(row: Mapping[Hashable, Any]) -> str:
+    """How many pairs a difference of rates is over, since questions differ in them; else nothing."""
+    return f" n={row['prompts']:,}" if row["metric"].startswith((RATE, "beyond copied")) else ""
 
 
 def signed(value: float) -> str:

@@ -9,9 +9,6 @@ BEYOND_OPERATOR = "jaccard beyond operator"
 COPIED = "copied answer"
 """The control of transfer whose donor has copied its answer, not computed it."""
 
-FEWEST_PAIRS = 10
-"""Of transfer: with fewer in all cells together a verdict is undefined."""
-
 VERDICTS = Schema(
     "verdicts",
     {
