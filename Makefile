@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := demo
-.PHONY: demo demo-real demo-arithmetic test test-quick test-nightly coverage test-slurm test-faults test-long test-mutants lint venv test-venv resume
+.PHONY: demo demo-real demo-arithmetic test test-quick test-nightly coverage test-slurm test-faults test-long test-mutants pictures lint venv test-venv resume
 
 # The interpreter that makes .venv; a python3.11 that cannot start (a version manager's stub) is passed over.
 PYTHON := $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
@@ -76,6 +76,10 @@ test-mutants: test-venv
 	rm -rf mutants
 	OMP_NUM_THREADS=1 TEST_MODELS="$(CURDIR)/mutants/models" mutmut run
 	python tools/mutation_score.py
+
+# The demo's pictures in docs/figures, from its results: needs Chromium.
+pictures: test-venv
+	python tools/demo_pictures.py
 
 # Goes on after a Snakemake that was killed: its jobs are cancelled, its lock is opened, finished work is kept.
 # Only where no other Snakemake runs in this folder, or in that of --directory, where ARGS have one.

@@ -1,6 +1,7 @@
 """What the documents say holds: links lead somewhere, commands are tried, examples read the demo's results."""
 
 import copy
+import json
 import re
 import shlex
 import shutil
@@ -13,10 +14,13 @@ import pytest
 import torch
 import yaml
 from configurations import SHIPPED
+from kept import NUMBER
+from PIL import Image, ImageChops
 from snakemake.utils import update_config
 from stub_checkout import ROOT, pending, snakemake
 
 from conftest import at_night
+from demo_pictures import FIGURES, PAGES, PICTURES, open_part
 from form_invariance.cli import command_line
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.model.files import PACKAGED
@@ -174,6 +178,40 @@ def test_examples_read_the_demos_tables(name):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_of_the_demo_is_what_it_draws(name):
+    """Up to a line that another processor moves by a part of a pixel: one digit is more."""
+    before, now = (
+        Image.open(path).convert("L") for path in (PICTURES / f"{name}.png", ROOT / "results" / FIGURES[name])
+    )
+    assert before.size == now.size
+    blocks = ImageChops.difference(before, now).reduce(12)
+    assert blocks.getextrema()[1] < 16, "make pictures"
+
+
+def alike(before, now):
+    """The same words, and numbers that are equal up to another processor's rounding."""
+    one, other = (np.array(NUMBER.findall(text.replace("−", "-")), float) for text in (before, now))
+    return len(one) == len(other) and (abs(one - other) <= 0.0015 + 0.03 * abs(other)).all()
+
+
+@pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
+@pytest.mark.parametrize("name", PAGES)
+def test_a_picture_of_the_demos_pages_says_what_they_say(name, chromium):
+    width, height, parts = PAGES[name]
+    tab, said = chromium.new_page(), {}
+    for part in parts:
+        for text, _ in open_part(tab, part, width, height):
+            said.setdefault(NUMBER.sub("", text), []).append(text)
+    tab.close()
+    seen = json.loads(Image.open(PICTURES / f"{name}.png").text["Description"])
+    assert len(seen) > 20
+    for text in seen:
+        now = said.get(NUMBER.sub("", text), [])
+        assert any(alike(text, one) for one in now) or "form-invariance " in text, f"{text}: make pictures"
+
+
 DEMO_ROWS = {
     "same": ["jaccard", "jaccard beyond operator"],
     "sufficient": ["accuracy", "probability", "faithfulness"],
@@ -208,3 +246,5 @@ def test_the_demos_numbers_are_those_of_its_tables(monkeypatch):
         found = [float(n.replace("−", "-")) for n in re.findall(r"−?\d\.\d\d", " ".join(cells))]
         assert found == [round(value, 2) + 0.0 for value in shown if not np.isnan(value)], line
         assert cells[-1].strip() == row["verdict"], line
+        pairs = [int(n) for n in re.findall(r"\(n = (\d+)\)", line)]
+        assert pairs == ([row["prompts"]] if key[1] == "rate" else []), line

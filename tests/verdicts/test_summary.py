@@ -248,7 +248,7 @@ def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, cap
     assert max(map(len, lines)) <= 100
     assert lines[-1] == "  * Jaccard of two formats - of two operators"
     shown = next(line for line in lines if "Does a donor impose its answer?" in line)
-    assert shown.endswith("no        0.20 - 0.00 = +0.20 [-0.50, -0.10] n=60")
+    assert shown.endswith("no        0.20 - 0.00 = +0.20 [-0.50, -0.10], n=60")
     write_table(table, tmp_path / "verdicts.parquet", VERDICTS, {"k_shown": 10}, {"model": "mine"})
     given = ["verdicts", str(tmp_path / "verdicts.parquet")]
     assert main(given) == main([*given, "--k", "10"]) == 0

@@ -96,7 +96,7 @@ def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
 
 def pairs(row: Mapping[Hashable, Any]) -> str:
     """How many pairs a difference of rates is over, since questions differ in them; else nothing."""
-    return f" n={row['prompts']:,}" if row["metric"].startswith((RATE, "beyond copied")) else ""
+    return f", n={row['prompts']:,}" if row["metric"].startswith((RATE, "beyond copied")) else ""
 
 
 def signed(value: float) -> str:
