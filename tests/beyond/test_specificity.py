@@ -127,7 +127,8 @@ def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(me
     ):
         row = found.loc[contrast, task]
         numbers = {name: f"{row[name]:z.3f}" for name in ("first", "second", "difference", "low", "high")}
-        difference = f"{numbers['difference']} [{numbers['low']}, {numbers['high']}]: {row['verdict']}"
+        tiny = ", tiny" if row["verdict"] == "yes" and row["difference"] < 0.05 else ""
+        difference = f"{numbers['difference']} [{numbers['low']}, {numbers['high']}]: {row['verdict']}{tiny}"
         assert words.format(**numbers, told=difference) in told.sentence
 
 
@@ -469,7 +470,7 @@ def test_neurons_that_compute_are_told_from_those_that_write(verdict, tmp_path):
     contrasts = contrasts_table(found, {"symbolic": sets}, ["addition"], ["copying"])
     matrices = pd.concat([matrix(one, sets, True) for one in found], ignore_index=True)
     *_, told = answer({"specificity": matrices, "specificity_contrasts": contrasts}, K)
-    assert told.sentence.endswith("yes). No other operator can be compared.")
+    assert told.sentence.endswith(": yes, tiny). No other operator can be compared.")
     table = ratios(contrasts)
     rows = table.query("question == 'computed' and operator == 'all'").set_index("metric")
     assert rows["verdict"].eq(verdict).all()
