@@ -44,11 +44,12 @@ def test_promoted_tokens_are_those_of_hugging_faces_head(tiny, tiny_folder, monk
             np.testing.assert_allclose(found["logit"], z[order[: promoted.TOP]], atol=1e-6)
 
 
-def circuit(folder, neurons):
+def circuit(folder, neurons, model="m", operator="a"):
     rows = [(4, layer, int(neuron)) for layer, own in neurons.items() for neuron in own]
     table = pd.DataFrame(rows, columns=["k", "layer", "neuron"], dtype="int64")
-    write_table(table, folder / "circuit.parquet", CIRCUIT, {}, {"model": "m", "operator": "a"})
-    return folder / "circuit.parquet"
+    path = folder / f"circuit_{operator}.parquet"
+    write_table(table, path, CIRCUIT, {"k": [4]}, {"model": model, "operator": operator})
+    return path
 
 
 def test_activations_by_row_are_those_of_hooks(tiny, tiny_folder, tmp_path):
@@ -57,7 +58,15 @@ def test_activations_by_row_are_those_of_hooks(tiny, tiny_folder, tmp_path):
     model, census = ["--model", str(tiny_folder)], tmp_path / "census.parquet"
     task = ["--table", str(tmp_path / "task.csv"), "--format", "code", "--operator", "next", "--template={n}+1="]
     assert main(["census", *model, *task, "--seed", "1", "--output", str(census)]) == 0
-    words = ["--census", str(census), "--circuit", str(circuit(tmp_path, NEURONS)), "--k", "4", "--output"]
+    words = [
+        "--census",
+        str(census),
+        "--circuit",
+        str(circuit(tmp_path, NEURONS, str(tiny_folder), "next")),
+        "--k",
+        "4",
+        "--output",
+    ]
     assert main(["row-activations", *model, *words, str(tmp_path / "rows.parquet")]) == 0
     table = read_table(tmp_path / "rows.parquet", ROW_ACTIVATIONS)
     assert len(table) == len(PLACES) * 20
@@ -70,7 +79,7 @@ def test_activations_by_row_are_those_of_hooks(tiny, tiny_folder, tmp_path):
         expected = [float(cache[f"blocks.{layer}.mlp.hook_post"][0, -1, neuron]) for layer, neuron in PLACES]
         assert list(zip(own["layer"], own["neuron"], strict=True)) == PLACES
         np.testing.assert_allclose(own["activation"], expected, atol=5e-6)
-    circuit(tmp_path, {})
+    circuit(tmp_path, {}, str(tiny_folder), "next")
     assert main(["row-activations", *model, *words, str(tmp_path / "none.parquet")]) == 0
     assert read_table(tmp_path / "none.parquet", ROW_ACTIVATIONS).empty
 
@@ -78,8 +87,8 @@ def test_activations_by_row_are_those_of_hooks(tiny, tiny_folder, tmp_path):
 def test_the_command_takes_a_neuron_of_several_circuits_once(tiny_folder, tmp_path):
     output = tmp_path / "tokens.parquet"
     for neurons, count in ((NEURONS, len(PLACES)), ({}, 0)):
-        path = str(circuit(tmp_path, neurons))
-        words = ["--model", str(tiny_folder), "--circuits", path, path, "--k", "4", "--output", str(output)]
+        paths = [str(circuit(tmp_path, neurons, operator=name)) for name in ("a", "b")]
+        words = ["--model", str(tiny_folder), "--circuits", *paths, "--k", "4", "--output", str(output)]
         assert main(["promoted-tokens", *words]) == 0
         assert len(read_table(output, PROMOTED_TOKENS)) == count * 2 * promoted.TOP
 

@@ -116,7 +116,8 @@ def check(name: str, rows: dict[str, Iterable], share: float = 0.01) -> None:
     limits = shares * before[["values", "values", "size", "size", "size"]] + ROUNDING
     same = ((now - before).abs() <= limits.to_numpy()).all(axis=1)
     if os.environ.get("KEEP"):
-        now.where(~same, before, axis=0).loc[found.index].to_csv(path, float_format="%.6g")
+        order = kept.index.intersection(found.index, sort=False).union(found.index, sort=False)
+        now.where(~same, before, axis=0).loc[order].to_csv(path, float_format="%.6g")
         return
     changed = pd.concat({"now": now[~same], "before": before[~same]}, axis=1)
     assert changed.empty, f"{changed.to_string()}\nIf this is meant: KEEP=1 pytest, and say why in the commit."

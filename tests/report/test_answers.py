@@ -105,7 +105,7 @@ def test_a_section_says_the_verdict_and_the_pairs_of_the_first_table():
         TRANSFER,
         [(*row[0].split("_to_"), *row[1:]) for row in moved],
         "donor target operator condition pairs recovered",
-        keys="operator",
+        keys="donor target operator",
         k=10,
         n_neurons=3,
     )
