@@ -28,7 +28,7 @@ UNEQUAL = CONFIG | {
         "word": {"templates": {"sum_units": SUM.format("{a}", "{b}"), "pairs": SUM.format("{first}", "{second}")}},
     },
     "specificity_tasks": {},
-    **{"random_seeds": 1, "matched_seeds": 1, "permutations": 20, "probe_prompts": 40},
+    **{"k": [15, 30], "random_seeds": 1, "matched_seeds": 1, "permutations": 20, "probe_prompts": 40},
 }
 
 
@@ -95,7 +95,7 @@ def with_value(name, value):
 
 
 def with_other_content(stamp):
-    return stamp | {"content": "other"}
+    return stamp | {"content": dict.fromkeys(stamp["content"], "other")}
 
 
 def facts(path):
@@ -104,7 +104,10 @@ def facts(path):
     keys = [
         stamp["keys"][name] for name in ("model", "format", "operator", "donor", "target") if name in stamp["keys"]
     ]
-    return {name for own in stamp["lineage"].values() for name in own}, f"{stamp['table']} of {'/'.join(keys)}"
+    part = next(iter(stamp["content"]))
+    return {
+        name for own in stamp["lineage"].values() for name in own
+    }, f"{stamp['table']} of {'/'.join(keys)}{part}"
 
 
 def mixtures(words, tmp_path):
@@ -164,10 +167,11 @@ def test_a_setting_of_another_run_is_refused_in_every_command(folder, capsys):
     calls, tried = json.loads((folder / "calls.json").read_text()), set()
     with contextlib.chdir(folder):
         for words in {words[0]: words for words in calls}.values():
-            known = {name for place, _ in files_of(words) for name in facts(Path(words[place]))[0]}
+            said = [facts(Path(words[place])) for place, _ in files_of(words)]
+            known = {name for names, own in said for name in (*names, own)}
             for option, value in OTHER_VALUES.items():
                 name = {"--late-from": "first_late_layer"}.get(option, option.removeprefix("--"))
-                name = "circuit.k" if name.startswith("k") else name
+                name = "circuit of embedded-digits/pairs at k = 30" if name.startswith("k") else name
                 matching = [n for n, word in enumerate(words) if word.split("=")[0] == option]
                 if not matching or name not in known:
                     continue
@@ -179,7 +183,10 @@ def test_a_setting_of_another_run_is_refused_in_every_command(folder, capsys):
                 )
                 assert main(changed) == 2, (words[0], option)
                 said = capsys.readouterr().err.strip().splitlines()[-1]
-                assert re.search(rf"was made with {name}|has no circuit of k = {value}", said), (words[0], said)
+                assert re.search(rf"was made with {name}|knows no circuit of .* at k = {value}", said), (
+                    words[0],
+                    said,
+                )
                 tried.add((words[0], option))
     assert len(tried) > 20
 

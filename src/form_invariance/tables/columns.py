@@ -20,11 +20,13 @@ class Schema:
 
     Attributes:
         keys: names of the columns that identify the whole table (`tables.keys`); they come first in the file.
+        by_size: in lineages, the rows of each circuit size k count as a file, since a table may have other sizes.
     """
 
     name: str
     columns: dict[str, Column]
     keys: tuple[str, ...] = ()
+    by_size: bool = False
 
 
 CELL = ("model", "format", "operator")

@@ -34,6 +34,8 @@ Key = TypeVar("Key")
 _TYPES = {"int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
 _PROVENANCE = "form_invariance"
 _CHECKSUM = "checksum"
+_SHORT = 16
+"""Hexadecimal digits of a digest in lineages."""
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -93,17 +95,29 @@ def _checksum(stamp: Mapping[str, Any], content: str) -> str:
     return hashlib.sha256(f"{json.dumps(stamp, sort_keys=True)}\0{content}".encode()).hexdigest()
 
 
-def new_stamp(kind: str, provenance: Mapping[str, Any], keys: Mapping[str, str], content: str) -> dict[str, Any]:
-    """The stamp of a new file: its provenance with its lineage, and the checksum of both and of its content."""
-    made = {"table": kind, "version": __version__, "keys": dict(keys), "content": content[:16]}
+def new_stamp(
+    kind: str,
+    provenance: Mapping[str, Any],
+    keys: Mapping[str, str],
+    content: str,
+    parts: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The stamp of a new file: its provenance with its lineage, and the checksum of both and of its content.
+
+    Args:
+        content: digest of the content.
+        parts: digests of its parts, of which other files may have some.
+    """
+    digests = {name: digest[:_SHORT] for name, digest in (parts or {"": content}).items()}
+    made = {"table": kind, "version": __version__, "keys": dict(keys), "content": digests}
     ancestors = {"lineage": lineage.of_output(kind, provenance, keys)}
     stamp = json.loads(json.dumps({**provenance, **made, **ancestors}))
     return {**stamp, _CHECKSUM: _checksum(stamp, content)}
 
 
-def _metadata(kind: str, provenance: Mapping[str, Any], keys: Mapping[str, str], content: str) -> dict[str, str]:
+def _metadata(stamp: Mapping[str, Any]) -> dict[str, str]:
     """The stamp under one key, because safetensors does not keep the order of several keys."""
-    return {_PROVENANCE: json.dumps(new_stamp(kind, provenance, keys, content), sort_keys=True)}
+    return {_PROVENANCE: json.dumps(stamp, sort_keys=True)}
 
 
 def _parsed(text: str) -> dict[str, Any]:
@@ -159,10 +173,12 @@ def write_table(
     ]
     table = pa.Table.from_pandas(frame[list(schema.columns)], pa.schema(fields), preserve_index=False, safe=True)
     content = checksums.of_table(table.to_pandas())
+    sizes = provenance.get("k", frame["k"].unique().tolist()) if schema.by_size else []
+    parts = {lineage.part_of_size(size): checksums.of_table(frame[frame["k"] == size]) for size in set(sizes)}
     for name, value in reversed(own.items()):
         field = pa.field(name, pa.string(), metadata={"meaning": f"{name} of the whole table"})
         table = table.add_column(0, field, pa.array([value] * len(frame), pa.string()))
-    table = table.replace_schema_metadata(_metadata(schema.name, provenance, own, content))
+    table = table.replace_schema_metadata(_metadata(new_stamp(schema.name, provenance, own, content, parts)))
     write_atomically(path, lambda to: pq.write_table(table, to, compression="zstd"))
 
 
@@ -227,7 +243,7 @@ def write_tensors(
         name: np.asarray(one if isinstance(one, np.ndarray) else one.detach().cpu().numpy(), order="C")
         for name, one in tensors.items()
     }
-    metadata = _metadata(kind, provenance, keys or {}, checksums.of_arrays(arrays))
+    metadata = _metadata(new_stamp(kind, provenance, keys or {}, checksums.of_arrays(arrays)))
     write_atomically(path, lambda to: save_file(arrays, to, metadata=metadata))
 
 

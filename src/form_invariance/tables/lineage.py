@@ -19,12 +19,12 @@ SETTINGS = (
     *("center_logits", "max_operand", "threshold"),
 )
 """Settings with one value in a run."""
-SETTINGS_OF_A_KIND = ("dtype", "pairs", "corrupt", "bootstrap", "k")
+SETTINGS_OF_A_KIND = ("dtype", "pairs", "corrupt", "bootstrap")
 """Settings with one value for all files of one kind."""
 WEIGHTS = "weights"
 """The digest of a model's files (`model.digests.identity`)."""
 KEYS = ("model", "format", "operator", "donor", "target")
-CIRCUIT_SIZES = "circuit.k"
+CIRCUIT, SIZE = "circuit", " at k = "
 THIS_COMMAND = "this command"
 
 Lineage = dict[str, dict[str, Any]]
@@ -62,7 +62,8 @@ class Job:
         if "lineage" not in stamp:
             raise UserError(f"{path} was made by an older version; delete it and run snakemake again")
         keys, lineage = stamp["keys"], stamp["lineage"]
-        own = {name_of(stamp["table"], keys): stamp["content"]} if keys else {}
+        name = name_of(stamp["table"], keys)
+        own = {f"{name}{part}": digest for part, digest in stamp["content"].items()} if keys else {}
         for model, values in [*lineage.items(), (keys.get("model", ""), own)]:
             merged = self.values.setdefault(model, {})
             for name, value in values.items():
@@ -80,11 +81,18 @@ class Job:
 
     def check_sizes(self, option: str, sizes: Sequence[int]) -> None:
         """Check that there is a circuit of each size."""
+        known: dict[str, dict[int, str]] = {}
         for values in self.values.values():
-            known, source = values.get(CIRCUIT_SIZES, (sizes, ""))
-            if missing := [size for size in sizes if size not in known]:
-                listed = ", ".join(map(str, known))
-                raise UserError(f"--{option}: {source} has no circuit of k = {missing[0]}; it has k = {listed}")
+            for name, (_, source) in values.items():
+                circuit, _, size = name.partition(SIZE)
+                if size and circuit.startswith(f"{CIRCUIT} of "):
+                    known.setdefault(circuit, {})[int(size)] = source
+        for circuit, sources in known.items():
+            if missing := [size for size in sizes if size not in sources]:
+                path, listed = next(iter(sources.values())), ", ".join(map(str, sorted(sources)))
+                raise UserError(
+                    f"--{option}: {path} knows no {circuit}{SIZE}{missing[0]}; it knows those of k = {listed}"
+                )
 
 
 _job: ContextVar[Job | None] = ContextVar("job", default=None)
@@ -107,6 +115,11 @@ def _difference(name: str, value: Any, source: str, other_value: Any, other: str
 def name_of(kind: str, keys: Mapping[str, str]) -> str:
     """The name of a file in lineages."""
     return f"{kind} of {'/'.join(keys[name] for name in sorted(keys, key=KEYS.index))}"
+
+
+def part_of_size(size: int) -> str:
+    """The part of a table with circuits of several sizes that one of them is."""
+    return f"{SIZE}{size}"
 
 
 def of_output(kind: str, provenance: Mapping[str, Any], keys: Mapping[str, str]) -> Lineage:

@@ -6,11 +6,12 @@ import pandas as pd
 from form_invariance.tables.columns import NEURON, Schema, integer
 
 _MEMBERS = {"k": integer("circuit size: neurons per layer and format"), **NEURON}
-CIRCUIT = Schema("circuit", _MEMBERS, ("model", "operator"))
+CIRCUIT = Schema("circuit", _MEMBERS, ("model", "operator"), by_size=True)
 CIRCUIT_HALVES = Schema(
     "circuit_halves",
     {"half": integer("half of every format's train prompts that ranked the neurons: 1 or 2"), **_MEMBERS},
     ("model", "operator"),
+    by_size=True,
 )
 
 
