@@ -139,7 +139,7 @@ def mixtures(words, tmp_path):
 
 
 REFUSED = re.compile(
-    r"are not of one run|was made with|was made with another model than|of the (model|format|operator) |are both |"
+    r"are not of one run|has, or was made from, the |was made with|was made with another model than|of the (model|format|operator) |are both |"
     r"must have a file for each|not of the same|give one of each"
 )
 
@@ -223,3 +223,43 @@ def test_a_tokenizer_of_another_run_is_refused(folder, tmp_path, capsys):
     assert (
         f"{kept} is not the tokenizer that {tmp_path}/model_files.parquet was made with" in capsys.readouterr().err
     )
+
+
+def first_call(folder, command, *having):
+    calls = json.loads((folder / "calls.json").read_text())
+    return next(words for words in calls if words[: 1 + len(having)] == [command, *having])
+
+
+def refused(words, capsys):
+    assert main(list(map(str, words))) == 2
+    return capsys.readouterr().err.strip().splitlines()[-1]
+
+
+def test_a_file_under_another_name_does_not_escape_the_comparison(folder, tmp_path, capsys):
+    words = first_call(folder, "attribution")
+    place = words.index("--dataset") + 1
+    with contextlib.chdir(folder):
+        other = shutil.copy(words[place], tmp_path / "dataset.pq")
+        assert f"{other}: the name must end in .parquet" in refused(
+            [*words[:place], other, *words[place + 1 :]], capsys
+        )
+
+
+def test_halves_without_a_size_are_refused(folder, capsys):
+    words = first_call(folder, "interventions")
+    place = words.index("--circuit-halves") + 1
+    other = words[place].replace("circuit_halves", "classified_circuit_halves")
+    with contextlib.chdir(folder):
+        assert "circuit_halves of embedded-digits/sum_units at k = 15" in refused(
+            [*words[:place], other, *words[place + 1 :]], capsys
+        )
+
+
+def test_another_template_than_that_of_the_census_is_refused(folder, tmp_path, capsys):
+    words = first_call(folder, "heuristics", "label")
+    place = next(n for n, word in enumerate(words) if word.startswith("--template="))
+    changed = [*words, "--output", str(tmp_path / "x.parquet")]
+    changed[place] = "--template=({a}+{b})="
+    with contextlib.chdir(folder):
+        assert "the template of symbolic/sum_units '{a}+{b}='" in refused(changed, capsys)
+    assert not (tmp_path / "x.parquet").exists()

@@ -36,23 +36,41 @@ def check(where: str, *models: nn.Module) -> None:
 
 
 def _library(function: Any) -> bool:
-    """Whether a function is code of a library."""
-    return str(inspect.unwrap(function).__module__).partition(".")[0] in _LIBRARIES
+    """Whether a function, and each one that it wraps, is code of a library, whatever its name says."""
+    while function is not None:
+        module = inspect.getmodule(getattr(function, "__code__", function))
+        if str(getattr(module, "__name__", None)).partition(".")[0] not in _LIBRARIES:
+            return False
+        function = getattr(function, "__wrapped__", None)
+    return True
 
 
 def _alteration(module: nn.Module) -> str | None:
     """What changes a module's result beyond the code of its libraries."""
     for name, hooks in (("hook", module._forward_hooks), ("pre-hook", module._forward_pre_hooks)):
-        if any(getattr(hook, "__module__", None) not in _RECORDERS for hook in hooks.values()):
+        if not all(map(_harmless, hooks.values())):
             return f"a forward {name}"
     if is_parametrized(module):
         return "a parametrization"
-    if "forward" in vars(module) and type(module).__module__ != "torch._dynamo.eval_frame" and not _moved(module):
+    compiled = type(module).__module__ == "torch._dynamo.eval_frame" or _compiled(module)
+    if "forward" in vars(module) and not compiled and not _moved(module):
         return "a replaced forward"
     for function in (type(module).forward, type(module).__call__):
         if not _library(function):
             return f"code of {inspect.unwrap(function).__module__}"
     return None
+
+
+def _harmless(hook: Any) -> bool:
+    """Whether a hook records, or switches gradients on."""
+    gradients = getattr(hook, "__name__", "") == "make_inputs_require_grads" and _library(hook)
+    return gradients or getattr(hook, "__module__", None) in _RECORDERS
+
+
+def _compiled(module: nn.Module) -> bool:
+    """Whether a module's forward is its own, compiled."""
+    original = getattr(vars(module).get("forward"), "_torchdynamo_orig_callable", None)
+    return original is not None and getattr(original, "__func__", None) is type(module).forward
 
 
 def _moved(module: nn.Module) -> bool:

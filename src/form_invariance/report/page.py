@@ -9,6 +9,7 @@ from xml.parsers.expat import ExpatError, ParserCreate
 import pandas as pd
 from markupsafe import Markup, escape
 
+from form_invariance.errors import UserError
 from form_invariance.experiment.answers import UNDEFINED, Answer
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.page.make import data_uri, make_page
@@ -85,6 +86,10 @@ def _sections(
                     }
                 section = sections[answer.question]
                 section["figures"] |= dict.fromkeys(answer.figures)
+                if missing := [name for name in answer.figures if (model, name) not in figures]:
+                    raise UserError(
+                        f"--figures: {model}/{missing[0]}.svg is missing, which its answers name; give it"
+                    )
                 paths = {name: figures[model, name] for name in answer.figures}
                 section["answers"].append(_shown(answer, paths, model))
     return list(sections.values())

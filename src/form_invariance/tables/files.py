@@ -188,6 +188,7 @@ def read_table(path: Path, schema: Schema) -> pd.DataFrame:
     Raises:
         UserError: the file is missing, damaged, changed, or another kind of table.
     """
+    _check_suffix(path, ".parquet")
     with reading(path, "Parquet"), pq.ParquetFile(path) as file:
         found = {field.name: field.type for field in file.schema_arrow}
         for name, column in schema.columns.items():
@@ -195,10 +196,22 @@ def read_table(path: Path, schema: Schema) -> pd.DataFrame:
                 wrong = f"has type {found[name]}, not {column.type}" if name in found else "is missing"
                 raise UserError(f"{path} is not a table of the kind {schema.name!r}: column {name!r} {wrong}")
         stamp = (file.schema_arrow.metadata or {}).get(_PROVENANCE.encode(), b"").decode()
+        if (kind := _parsed(stamp).get("table", schema.name)) != schema.name:
+            raise UserError(f"{path} is a table of the kind {kind!r}, not {schema.name!r}")
         frame = file.read(columns=list(schema.columns)).to_pandas()
         content = checksums.of_table(frame)  # only now is text decoded
     verify(path, _parsed(stamp), content)
     return frame
+
+
+def _check_suffix(path: Path, suffix: str) -> None:
+    """Check the end of a file's name, by which a command finds the files whose lineages it compares.
+
+    Raises:
+        UserError: it is another one.
+    """
+    if path.suffix != suffix:
+        raise UserError(f"{path}: the name must end in {suffix}; give the file under its own name")
 
 
 def read_tables(paths: Mapping[Key, Path], schema: Schema) -> dict[Key, pd.DataFrame]:
@@ -253,6 +266,7 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]
     Raises:
         UserError: the file is missing, damaged, or holds another kind of tensors.
     """
+    _check_suffix(path, ".safetensors")
     with reading(path, "safetensors"), safe_open(path, framework="numpy") as file:
         stamp = (file.metadata() or {}).get(_PROVENANCE, "")
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -277,6 +291,7 @@ def read_json(path: Path, kind: str) -> tuple[Any, dict[str, Any]]:
     Raises:
         UserError: the file is missing, damaged, changed, or of another kind.
     """
+    _check_suffix(path, ".json")
     with reading(path, kind, LookupError, TypeError):
         whole = json.loads(path.read_text(encoding="utf-8"))
         stamp, content = dict(whole[_PROVENANCE]), whole["content"]

@@ -16,15 +16,15 @@ from form_invariance.errors import UserError
 
 SETTINGS = (
     *("seed", "train", "eval", "corrupt_seeds", "candidates", "membership", "first_late_layer"),
-    *("center_logits", "max_operand", "threshold"),
+    *("center_logits", "max_operand", "threshold", "corrupt", "random_seeds", "matched_seeds"),
 )
 """Settings with one value in a run."""
-SETTINGS_OF_A_KIND = ("dtype", "pairs", "corrupt", "bootstrap")
+SETTINGS_OF_A_KIND = ("dtype", "pairs", "bootstrap")
 """Settings with one value for all files of one kind."""
 WEIGHTS = "weights"
 """The digest of a model's files (`model.digests.identity`)."""
 KEYS = ("model", "format", "operator", "donor", "target")
-CIRCUIT, SIZE = "circuit", " at k = "
+SIZE = " at k = "
 THIS_COMMAND = "this command"
 
 Lineage = dict[str, dict[str, Any]]
@@ -85,13 +85,14 @@ class Job:
         for values in self.values.values():
             for name, (_, source) in values.items():
                 circuit, _, size = name.partition(SIZE)
-                if size and circuit.startswith(f"{CIRCUIT} of "):
+                if size:
                     known.setdefault(circuit, {})[int(size)] = source
         for circuit, sources in known.items():
             if missing := [size for size in sizes if size not in sources]:
                 path, listed = next(iter(sources.values())), ", ".join(map(str, sorted(sources)))
+                name = option.replace("_", "-")
                 raise UserError(
-                    f"--{option}: {path} knows no {circuit}{SIZE}{missing[0]}; it knows those of k = {listed}"
+                    f"--{name}: {path} knows no {circuit}{SIZE}{missing[0]}; it knows those of k = {listed}"
                 )
 
 
@@ -103,6 +104,8 @@ def _difference(name: str, value: Any, source: str, other_value: Any, other: str
     if name == WEIGHTS:
         what = f"{source} was made with another model than {other}"
         what += " runs" if other == THIS_COMMAND else ""
+    elif name.startswith(("template of ", "expression of ")):
+        what = f"{source} has, or was made from, the {name} {value!r}, but {other} has {other_value!r}"
     elif " of " in name:
         what = f"{source} and {other} are not of one run: each has, or was made from, another {name}"
     else:
@@ -130,7 +133,15 @@ def of_output(kind: str, provenance: Mapping[str, Any], keys: Mapping[str, str])
     settings |= {
         f"{kind}.{name}": provenance[name] for name in SETTINGS_OF_A_KIND if provenance.get(name) is not None
     }
+    # What the prompts of a cell are, which a command may be told anew.
+    if "template" in provenance and {"format", "operator"} <= keys.keys():
+        settings[f"template of {keys['format']}/{keys['operator']}"] = provenance["template"]
+        settings[f"expression of {keys['operator']}"] = provenance.get("expression")
     model = keys.get("model", "")
+    for name, value in settings.items():
+        known, source = job.values.get(model, {}).get(name, (value, ""))
+        if known != value:
+            raise UserError(_difference(name, known, source, value, THIS_COMMAND))
     return lineage | {model: lineage.get(model, {}) | settings | job.settings}
 
 
