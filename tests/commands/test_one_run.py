@@ -139,7 +139,7 @@ def mixtures(words, tmp_path):
 
 
 REFUSED = re.compile(
-    r"are not of one run|has, or was made from, the |was made with|was made with another model than|of the (model|format|operator) |are both |"
+    r"are not of one run|has, or was made from, the |was made with|of the (model|format|operator) |are both |"
     r"must have a file for each|not of the same|give one of each"
 )
 
