@@ -205,11 +205,7 @@ def read_table(path: Path, schema: Schema) -> pd.DataFrame:
 
 
 def _check_suffix(path: Path, suffix: str) -> None:
-    """Check the end of a file's name, by which a command finds the files whose lineages it compares.
-
-    Raises:
-        UserError: it is another one.
-    """
+    """Check the end of a file's name, by which a command finds the files whose lineages it compares."""
     if path.suffix != suffix:
         raise UserError(f"{path}: the name must end in {suffix}; give the file under its own name")
 
