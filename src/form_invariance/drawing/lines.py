@@ -101,14 +101,14 @@ def _in_order(table: pd.DataFrame, looks: Looks) -> list[str]:
 
 def _draw(data: pd.DataFrame, axes: Axes, x: str, looks: Looks) -> None:
     """Draw the lines of one panel by one call of seaborn's."""
-    known = data.dropna(subset="y")
-    drawn = _in_order(known, looks)
+    defined = data.dropna(subset="y")
+    drawn = _in_order(defined, looks)
     if drawn:
         colours = [looks[name].colour for name in drawn]
         sns.lineplot(data, x=x, hue="line", hue_order=drawn, palette=colours, ax=axes, **_GIVEN)
     for artist, name in zip(axes.lines, drawn, strict=True):
         artist.set(label=name, **looks[name].arguments())
-        rows = known[known["line"] == name]
+        rows = defined[defined["line"] == name]
         if rows[x].nunique() == 1:
             _draw_point(rows, axes, x, looks[name])
 

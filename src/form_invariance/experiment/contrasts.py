@@ -18,10 +18,9 @@ import pandas as pd
 from form_invariance.experiment.noise import NOT_KNOWN, Draws, Noise, half_of, pooled
 from form_invariance.randomness import generator
 from form_invariance.statistics import UNSEEN
+from form_invariance.tables.columns import ALL as ALL
 from form_invariance.tables.columns import Column, integer, number, text
 
-ALL = "all"
-"""The value of a key column in rows over all its values."""
 ROUNDING = 1e-6
 """A damage or difference below it (in a probability or in nats) may be the rounding of float32."""
 FEWEST = 5

@@ -36,10 +36,10 @@ def with_mixed(contrasts: pd.DataFrame) -> pd.DataFrame:
     """Contrasts whose verdicts over all operators are `mixed` where an operator's is yes and another's is no."""
     over = (contrasts[[name for name in ("format", "direction") if name in contrasts]] == ALL).all(axis=1)
     keys = [contrasts[name] for name in _CONTRAST if name in contrasts]
-    every = contrasts["operator"] == ALL
-    of_operator = contrasts["verdict"].where(over & ~every)
+    pooled = contrasts["operator"] == ALL
+    of_operator = contrasts["verdict"].where(over & ~pooled)
     yes, no = (of_operator.eq(word).groupby(keys).transform("any") for word in ("yes", "no"))
-    return contrasts.assign(verdict=contrasts["verdict"].mask(over & every & yes & no, MIXED))
+    return contrasts.assign(verdict=contrasts["verdict"].mask(over & pooled & yes & no, MIXED))
 
 
 def in_words(contrasts: pd.DataFrame) -> pd.DataFrame:

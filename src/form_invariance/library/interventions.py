@@ -40,8 +40,8 @@ def mean_activations(model: Run, prompts: pd.DataFrame) -> Means:
     """
     means = compute(model.model, model.tokenizer, [prompts_of(model, prompts, "prompts")])
     templates = set(_templates(prompts))
-    known = None if None in templates else frozenset(filter(None, templates))
-    return Means(**vars(means), weights=weights_digest(model.model), templates=known)
+    all_of_them = None if None in templates else frozenset(filter(None, templates))
+    return Means(**vars(means), weights=weights_digest(model.model), templates=all_of_them)
 
 
 @as_loaded

@@ -72,14 +72,13 @@ def make_prompts(model: Run, template: str, rows: pd.DataFrame, answer: str = "a
     each = [part.tolist() for part in np.split(tokens, np.cumsum(numbers)[:-1])]
     # Those of a model that the rows were made for before are not this model's.
     stale = ["accepted_tokens", *(name for name in ANSWERED if name not in (*fields, answer))]
-    found = rows.drop(columns=stale, errors="ignore")
-    found = found.assign(
+    prompt_table = rows.drop(columns=stale, errors="ignore").assign(
         prompt=prompts,
         answer_token=[part[0] for part in each],
         template=template,
         tokenizer=model.tokenizer.digest,
     )
-    return found if len(tokens) == len(rows) else found.assign(accepted_tokens=each)
+    return prompt_table if len(tokens) == len(rows) else prompt_table.assign(accepted_tokens=each)
 
 
 @as_loaded

@@ -30,8 +30,8 @@ def scout(
     >>> rows = pd.DataFrame({"a": range(10, 50), "b": range(307, 347)})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rows.assign(answer=rows["a"] + rows["b"]).to_csv(f"{folder}/sums.csv", index=False)
-    ...     known = {"symbolic": "{a}+{b}=", ("code", "sums"): "a = {a}\\nb = {b}\\nprint(a + b)  # "}
-    ...     trials = scout(load_model("embedded:embedded-shared"), [f"{folder}/sums.csv"], known)
+    ...     wordings = {"symbolic": "{a}+{b}=", ("code", "sums"): "a = {a}\\nb = {b}\\nprint(a + b)  # "}
+    ...     trials = scout(load_model("embedded:embedded-shared"), [f"{folder}/sums.csv"], wordings)
     >>> trials.loc[trials["chosen"], "format"].tolist()
     ['code', 'symbolic']
 
@@ -55,8 +55,8 @@ def scout(
     if number is None or number < 0:
         raise UserError(f"seed: {shown(seed)} must be a whole number, 0 or larger")
     files = _files(tables)
-    asked = questions.of_files(files, counts_of(examples)[-1])
-    levels = questions.levels(model.tokenizer, asked, _by_cell({} if templates is None else templates))
+    of_tables = questions.of_files(files, counts_of(examples)[-1])
+    levels = questions.levels(model.tokenizer, of_tables, _by_cell({} if templates is None else templates))
     return search(model.model, model.tokenizer, levels, number, examples)[1]
 
 

@@ -109,9 +109,9 @@ def lists_of_texts(table: pd.DataFrame, name: str, argument: str) -> list[list[s
         if any(map(_is_rounded, values)):
             rule = f"has {shown(cells[row])} in column {str(name)!r}, a float that may have been rounded"
             raise refusal(table, row, argument, f"{rule}; read the file with dtype=str, which keeps all digits")
-    every = [value for values in several for value in values]
-    integral = all(float(value).is_integer() for value in every if isinstance(value, _FLOATS))
-    dates = all(_midnight(value) for value in every if isinstance(value, datetime))
+    flat = [value for values in several for value in values]
+    integral = all(float(value).is_integer() for value in flat if isinstance(value, _FLOATS))
+    dates = all(_midnight(value) for value in flat if isinstance(value, datetime))
 
     def text(value: Any) -> str:
         if integral and isinstance(value, _FLOATS):

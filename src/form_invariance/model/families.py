@@ -132,9 +132,9 @@ def _layer(modules: Modules, family: Family, at: str) -> LayerWeights:
     around = modules.find(f"{at}.post_feedforward_layernorm") is not None
     norms = family.norms | (_AROUND if around else {})
     parts |= {name: modules.norm(f"{at}.{stored}") for name, stored in norms.items()}
-    known = {stored.rpartition(".")[2] for stored in family.matrices} | _ATTRIBUTES
+    expected = {stored.rpartition(".")[2] for stored in family.matrices} | _ATTRIBUTES
     for part in (path, f"{at}.mlp"):
-        if unknown := modules.attributes(part) - known:
+        if unknown := modules.attributes(part) - expected:
             modules.refuse(part, f"has {min(unknown)}")
     return LayerWeights(**parts)
 

@@ -62,19 +62,23 @@ def _not_read(file: Path, what: str) -> UserError:
 
 def _of_family(said: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a file's architecture, without its name."""
-    family = f"{said['general.architecture']}."
-    return {key.removeprefix(family): value for key, value in said.items() if key.startswith(family)}
+    return _below(f"{said['general.architecture']}.", said)
+
+
+def _below(prefix: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys with a prefix, without it."""
+    return {key.removeprefix(prefix): value for key, value in said.items() if key.startswith(prefix)}
 
 
 def _unread(family: str, said: Mapping[str, Any], tensors: Collection[str]) -> list[str]:
     """What describes the model, but is not read by transformers."""
     from transformers.modeling_gguf_pytorch_utils import GGUF_TO_TRANSFORMERS_MAPPING
 
-    own = _of_family(said)
-    known = {*(GGUF_TO_TRANSFORMERS_MAPPING["config"].get(family) or own), *_WIDTHS}
-    unread = [key for key in own if key not in known and own[key] != _ASSUMED.get(key)]
-    unread += _WIDTHS[:1] if len({own[key] for key in _WIDTHS if key in own}) > 1 else ()
-    stored = "rope_freqs.weight", f"blk.{own['block_count']}.attn_norm.weight"
+    settings = _of_family(said)
+    read_keys = {*(GGUF_TO_TRANSFORMERS_MAPPING["config"].get(family) or settings), *_WIDTHS}
+    unread = [key for key in settings if key not in read_keys and settings[key] != _ASSUMED.get(key)]
+    unread += _WIDTHS[:1] if len({settings[key] for key in _WIDTHS if key in settings}) > 1 else ()
+    stored = "rope_freqs.weight", f"blk.{settings['block_count']}.attn_norm.weight"
     unread += [name for name in stored if name in tensors]
     return unread
 
@@ -86,14 +90,14 @@ def _unread_tokenizer(said: Mapping[str, Any]) -> list[str]:
         GGUF_TOKENIZER_MAPPING,
     )
 
-    own = {key.removeprefix("tokenizer."): value for key, value in said.items() if key.startswith("tokenizer.")}
-    known = {key for part in GGUF_TOKENIZER_MAPPING.values() for key in part} - {"ggml.precompiled_charsmap"}
-    known |= {key for key in own if _NO_TEXT.fullmatch(key)}
-    unread = [key for key in own if key not in known and own[key] != _TOKENIZER.get(key)]
-    kind, pre = own.get("ggml.model"), own.get("ggml.pre", "default")
+    settings = _below("tokenizer.", said)
+    read_keys = {key for part in GGUF_TOKENIZER_MAPPING.values() for key in part} - {"ggml.precompiled_charsmap"}
+    read_keys |= {key for key in settings if _NO_TEXT.fullmatch(key)}
+    unread = [key for key in settings if key not in read_keys and settings[key] != _TOKENIZER.get(key)]
+    kind, pre = settings.get("ggml.model"), settings.get("ggml.pre", "default")
     # Gemma's tokenizer adds no space.
     spaced = kind == "llama" and not said["general.architecture"].startswith("gemma")
-    unread += [_SPACE] if own.get(_SPACE) and not spaced else []
+    unread += [_SPACE] if settings.get(_SPACE) and not spaced else []
     pres = {"gpt2": (*GGUF_PRE_TOKENIZER_SPLITS, *_LIKE_GPT2), "llama": ("default",)}
     unread += [] if kind in (None, *pres) else [f"ggml.model {kind!r}"]
     unread += [f"ggml.pre {pre!r}"] if pre not in pres.get(str(kind), (pre,)) else []
@@ -126,14 +130,15 @@ def check_loaded(file: Path, model: Any) -> None:
     from transformers.integrations.gguf.gguf_conversion_mapping import GGUF_ARCHS
 
     said, tensors = _metadata(file)
-    family, own = said["general.architecture"], _of_family(said)
+    family, settings = said["general.architecture"], _of_family(said)
     if family not in GGUF_ARCHS:  # of these, transformers reports tensors without a weight
         processor = legacy.TENSOR_PROCESSORS.get(family, legacy.TensorProcessor)(model.config.to_dict())
         if left := {*tensors} - {*legacy.get_gguf_hf_weights_map(model, processor)}:
             raise _not_read(file, min(left))
     rotated = {2 * len(buffer) for name, buffer in model.named_buffers() if name.endswith("inv_freq")}
-    width = own.get("attention.key_length") or own["embedding_length"] // own["attention.head_count"]
-    if rotated - {own.get("rope.dimension_count", width)}:
+    heads = settings["attention.head_count"]
+    width = settings.get("attention.key_length") or settings["embedding_length"] // heads
+    if rotated - {settings.get("rope.dimension_count", width)}:
         raise _not_read(file, "rope.dimension_count")
 
 

@@ -38,8 +38,8 @@ def check(where: str, *models: nn.Module) -> None:
 def _library(function: Any) -> bool:
     """Whether a function, and each one that it wraps, is code of a library, whatever its name says."""
     while function is not None:
-        module = inspect.getmodule(getattr(function, "__code__", function))
-        if str(getattr(module, "__name__", None)).partition(".")[0] not in _LIBRARIES:
+        module = getattr(function, "__globals__", {}).get("__name__", getattr(function, "__module__", None))
+        if str(module).partition(".")[0] not in _LIBRARIES:
             return False
         function = getattr(function, "__wrapped__", None)
     return True

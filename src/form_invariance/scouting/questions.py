@@ -149,7 +149,9 @@ def levels(
             raise UserError(f"{where}: {operator!r} is not among the operators {', '.join(tasks)}")
         for text in texts:
             _check_wording(tasks[operator], text, where)
-    return {level: [_with_templates(one, by_cell) for one in own] for level, own in found.items()}
+    return {
+        level: [_with_templates(question, by_cell) for question in of_level] for level, of_level in found.items()
+    }
 
 
 def _check_wording(task: Task, wording: str, where: str) -> None:

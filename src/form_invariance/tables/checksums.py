@@ -1,6 +1,7 @@
 """Checksums of the content of a table or of tensors. They do not depend on how a file stores the content."""
 
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,11 @@ def of_table(frame: pd.DataFrame) -> str:
             digest.update(np.array([len(text) for text in texts], dtype=np.int64).tobytes())
             digest.update(b"".join(texts))
     return digest.hexdigest()
+
+
+def of_json(content: Any) -> str:
+    """Digest of a JSON value."""
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def of_arrays(arrays: Mapping[str, np.ndarray[Any, Any]]) -> str:

@@ -31,6 +31,8 @@ class Schema:
 
 CELL = ("model", "format", "operator")
 """The keys of a table of one cell."""
+ALL = "all"
+"""In place of a format, operator or direction: over all of them together."""
 
 
 def integer(meaning: str) -> Column:

@@ -95,7 +95,7 @@ def _checksum(stamp: Mapping[str, Any], content: str) -> str:
     return hashlib.sha256(f"{json.dumps(stamp, sort_keys=True)}\0{content}".encode()).hexdigest()
 
 
-def new_stamp(
+def _new_stamp(
     kind: str,
     provenance: Mapping[str, Any],
     keys: Mapping[str, str],
@@ -128,19 +128,19 @@ def _parsed(text: str) -> dict[str, Any]:
         return {}
 
 
-def verify(path: Path, stamp: dict[str, Any], content: str) -> dict[str, Any]:
+def _verify(path: Path, stamp: Mapping[str, Any], content: str) -> dict[str, Any]:
     """The provenance in a file's stamp, after comparing the checksum with the digest of the content.
 
     Raises:
         UserError: the file was changed, or written by another program.
     """
-    stamp = dict(stamp)
-    if stamp.pop(_CHECKSUM, None) != _checksum(stamp, content):
+    provenance = {name: value for name, value in stamp.items() if name != _CHECKSUM}
+    if stamp.get(_CHECKSUM) != _checksum(provenance, content):
         raise UserError(
             f"{path} has changed since it was written: its checksum does not match; delete it and run snakemake "
             "again"
         )
-    return stamp
+    return provenance
 
 
 def write_table(
@@ -178,7 +178,7 @@ def write_table(
     for name, value in reversed(own.items()):
         field = pa.field(name, pa.string(), metadata={"meaning": f"{name} of the whole table"})
         table = table.add_column(0, field, pa.array([value] * len(frame), pa.string()))
-    table = table.replace_schema_metadata(_metadata(new_stamp(schema.name, provenance, own, content, parts)))
+    table = table.replace_schema_metadata(_metadata(_new_stamp(schema.name, provenance, own, content, parts)))
     write_atomically(path, lambda to: pq.write_table(table, to, compression="zstd"))
 
 
@@ -195,12 +195,12 @@ def read_table(path: Path, schema: Schema) -> pd.DataFrame:
             if found.get(name) != _TYPES[column.type]:
                 wrong = f"has type {found[name]}, not {column.type}" if name in found else "is missing"
                 raise UserError(f"{path} is not a table of the kind {schema.name!r}: column {name!r} {wrong}")
-        stamp = (file.schema_arrow.metadata or {}).get(_PROVENANCE.encode(), b"").decode()
-        if (kind := _parsed(stamp).get("table", schema.name)) != schema.name:
+        stamp = _parsed((file.schema_arrow.metadata or {}).get(_PROVENANCE.encode(), b"").decode())
+        if (kind := stamp.get("table", schema.name)) != schema.name:
             raise UserError(f"{path} is a table of the kind {kind!r}, not {schema.name!r}")
         frame = file.read(columns=list(schema.columns)).to_pandas()
         content = checksums.of_table(frame)  # only now is text decoded
-    verify(path, _parsed(stamp), content)
+    _verify(path, stamp, content)
     return frame
 
 
@@ -252,7 +252,7 @@ def write_tensors(
         name: np.asarray(one if isinstance(one, np.ndarray) else one.detach().cpu().numpy(), order="C")
         for name, one in tensors.items()
     }
-    metadata = _metadata(new_stamp(kind, provenance, keys or {}, checksums.of_arrays(arrays)))
+    metadata = _metadata(_new_stamp(kind, provenance, keys or {}, checksums.of_arrays(arrays)))
     write_atomically(path, lambda to: save_file(arrays, to, metadata=metadata))
 
 
@@ -266,7 +266,7 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]
     with reading(path, "safetensors"), safe_open(path, framework="numpy") as file:
         stamp = (file.metadata() or {}).get(_PROVENANCE, "")
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    provenance = verify(path, _parsed(stamp), checksums.of_arrays(arrays))
+    provenance = _verify(path, _parsed(stamp), checksums.of_arrays(arrays))
     if provenance["table"] != kind:
         raise UserError(f"{path} contains {provenance['table']}, not {kind}")
     return arrays, provenance
@@ -276,9 +276,8 @@ def write_json(
     content: Any, path: Path, kind: str, provenance: Mapping[str, Any], keys: Mapping[str, str]
 ) -> None:
     """Write a JSON value with its provenance and keys."""
-    text = json.dumps(content, indent=1)
-    stamp = new_stamp(kind, provenance, keys, hashlib.sha256(text.encode()).hexdigest())
-    write_text(path, json.dumps({_PROVENANCE: stamp, "content": json.loads(text)}, indent=1))
+    stamp = _new_stamp(kind, provenance, keys, checksums.of_json(content))
+    write_text(path, json.dumps({_PROVENANCE: stamp, "content": content}, indent=1))
 
 
 def read_json(path: Path, kind: str) -> tuple[Any, dict[str, Any]]:
@@ -291,7 +290,7 @@ def read_json(path: Path, kind: str) -> tuple[Any, dict[str, Any]]:
     with reading(path, kind, LookupError, TypeError):
         whole = json.loads(path.read_text(encoding="utf-8"))
         stamp, content = dict(whole[_PROVENANCE]), whole["content"]
-    provenance = verify(path, stamp, hashlib.sha256(json.dumps(content, indent=1).encode()).hexdigest())
+    provenance = _verify(path, stamp, checksums.of_json(content))
     if provenance["table"] != kind:
         raise UserError(f"{path} contains {provenance['table']}, not {kind}")
     return content, provenance

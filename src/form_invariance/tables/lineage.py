@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from form_invariance.errors import UserError
+from form_invariance.tables.columns import CELL
 
 SETTINGS = (
     *("seed", "train", "eval", "corrupt_seeds", "candidates", "membership", "first_late_layer"),
@@ -23,7 +24,7 @@ SETTINGS_OF_A_KIND = ("dtype", "pairs", "bootstrap")
 """Settings with one value for all files of one kind."""
 WEIGHTS = "weights"
 """The digest of a model's files (`model.digests.identity`)."""
-KEYS = ("model", "format", "operator", "donor", "target")
+KEYS = (*CELL, "donor", "target")
 SIZE = " at k = "
 THIS_COMMAND = "this command"
 

@@ -5,13 +5,11 @@ from itertools import chain, combinations, product
 from typing import Any
 
 from form_invariance.errors import UserError
-from form_invariance.tables.columns import CELL
+from form_invariance.tables.columns import ALL, CELL
 from form_invariance.tables.files import stamp_of
 from form_invariance.tables.lineage import KEYS, SETTINGS, Job, OfAnyCell, OfAnyModel, Option, Stamp, name_of
 
 SUFFIXES = (".parquet", ".safetensors", ".json")
-ALL = "all"
-"""The value of a key in tables over all formats or operators."""
 Files = Sequence[tuple[str, Stamp]]
 
 

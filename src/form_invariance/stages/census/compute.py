@@ -62,12 +62,12 @@ def ask(
     """
     wanted = torch.tensor(answers).view(len(prompts), -1)
     columns: dict[str, np.ndarray] = {}
-    for asked, x in run_prompts(model, tokenizer.encode_batch(prompts), last=wanted.shape[1]):
-        what = f"the model's logits for {prompts[asked[0]]!r} and the like"
-        right = wanted[asked].to(model.device)
-        for place in range(wanted.shape[1]):
-            for name, values in _answers(logits(model, x[:, place]), right[:, place], what):
-                columns.setdefault(name, np.empty(wanted.shape, values.dtype))[asked, place] = values
+    for rows, x in run_prompts(model, tokenizer.encode_batch(prompts), last=wanted.shape[1]):
+        what = f"the model's logits for {prompts[rows[0]]!r} and the like"
+        right = wanted[rows].to(model.device)
+        for position in range(wanted.shape[1]):
+            for name, values in _answers(logits(model, x[:, position]), right[:, position], what):
+                columns.setdefault(name, np.empty(wanted.shape, values.dtype))[rows, position] = values
     return {name: values.reshape(answers.shape) for name, values in columns.items()}
 
 
