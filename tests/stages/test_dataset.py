@@ -147,8 +147,9 @@ def test_pairs_are_read_by_index_from_files_in_any_order(tmp_path):
     dataset = filled(DATASET, rows, "split index", answer_token=7, **named)
     partners = [(1, 0), (0, 2), (1, 2), (0, 1), (1, 1), (0, 0)]
     corrupt = filled(CORRUPT, partners, "corrupt_seed index", answer_token=8, **named)
-    for schema, table in ((DATASET, dataset), (CORRUPT, corrupt)):
-        write_table(table, tmp_path / schema.name, schema, {}, {"model": "m", "format": "f", "operator": "o"})
-    train, draws = read_train_pairs(tmp_path / "dataset", tmp_path / "corrupt")
+    files = tmp_path / "dataset.parquet", tmp_path / "corrupt.parquet"
+    for path, schema, table in zip(files, (DATASET, CORRUPT), (dataset, corrupt), strict=True):
+        write_table(table, path, schema, {}, {"model": "m", "format": "f", "operator": "o"})
+    train, draws = read_train_pairs(*files)
     assert train["prompt"].tolist() == ["train 0", "train 1", "train 2"]
     assert [draw["prompt"].tolist() for draw in draws] == [["0 0", "0 1", "0 2"], ["1 0", "1 1", "1 2"]]

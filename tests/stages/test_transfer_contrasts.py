@@ -186,7 +186,7 @@ def test_only_what_a_copied_answer_does_not_do_is_called_arithmetic(name, place,
     table = crossed(TRANSFER_CONTRASTS, contrast=[*CONTRASTS], direction=ALL, operator=ALL, k=10, **limits)
     table.loc[table["contrast"] == name, ["low", "high", "verdict"]] = low, high, verdict(low, high)
     cells = {"operator": ["+", "-"], "donor": ["s", "w"], "target": ["s", "w"]}
-    rates = crossed(TRANSFER, "operator", **cells, k=10, condition="matched").iloc[[0, 0, 1, 2, 4]]
+    rates = crossed(TRANSFER, "operator donor target", **cells, k=10, condition="matched").iloc[[0, 0, 1, 2, 4]]
     rates = rates.assign(recovered=[0.1, 0.1, 0.5, 0.5, 0.5], n_neurons=[3, 0, 0, 0, 0])
     sentences = [one.sentence for one in answer({"transfer": rates, "transfer_contrasts": table}, 10)]
     assert "40%" in sentences[0], "a cell counts once"
