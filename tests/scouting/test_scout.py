@@ -230,6 +230,9 @@ def test_an_example_has_the_space_that_the_tokens_of_its_answer_have():
         tokenizer.pre_tokenizer = Split(Regex(pattern), "isolated")
         shown = pd.DataFrame({"fields": ['{"a": "f"}'] * 2, "text": ["Paris", "="]})
         assert with_examples(PromptTokenizer(tokenizer, None), text, shown, "") == shots + text
+        # One that is typed before the answer is kept, and the prompt ends without it.
+        typed = with_examples(PromptTokenizer(tokenizer, None), "{a}= {answer}", shown, "", words=True)
+        assert typed == "f= Paris\nf= =\n{a}="
 
 
 @pytest.mark.parametrize("operator", list(questions.EXPRESSIONS))

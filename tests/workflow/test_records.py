@@ -88,6 +88,21 @@ def test_triggers_that_keep_stale_results_are_refused(copied):
     done(copied, "--list-rules")
 
 
+def test_touch_accepts_another_source_but_no_other_setting(whole):
+    before, kept = change(whole, "seed", 5), (whole / MODEL / "configuration.json").read_text()
+    status, out = snakemake(whole, "--touch", "--forceall")
+    assert status != 0
+    assert "error: --touch would keep results of other settings: " in out
+    assert f"{MODEL} was made with seed: 0 (now 5); run without it" in out
+    assert (whole / MODEL / "configuration.json").read_text() == kept
+    (whole / "config/config.yaml").write_text(before)
+    with (whole / "src/form_invariance/stages/census/command.py").open("a") as file:
+        file.write("CHANGED = True\n")
+    assert pending(whole) != {}
+    done(whole, "--touch")
+    assert pending(whole) == {}
+
+
 @pytest.fixture
 def whole(finished, tmp_path):
     return shutil.copytree(finished, tmp_path / "whole", symlinks=True)

@@ -62,6 +62,8 @@ UNKNOWN = -1
 """In the place of a carry."""
 _JOINED = "\"'“‘«([{<=/\\_-+*~^$@"
 """Signs that join to the word after them, without a space."""
+_BETWEEN = "<=/-+"
+"""Those that stand between two words: with a space before them, one follows."""
 
 
 def is_whole(task: Task) -> bool:
@@ -246,9 +248,8 @@ def first_tokens(
 ) -> np.ndarray:
     """The first token of each answer after its prompt, int64, (P,).
 
-    An answer follows directly, or after a space, whatever the other rows' answers do. A space is tried first, but
-    not after one of `_JOINED`, and never next to white space. An answer fits if the prompt's tokens stay what they
-    are and the next one has some of the answer's text.
+    An answer follows directly, or after a space, whatever the other rows' answers do: `_gaps`. It fits if the
+    prompt's tokens stay what they are and the next one has some of the answer's text.
     """
     texts = list(answers)
     before = encode_prompts(tokenizer, prompts, where)
@@ -275,7 +276,20 @@ def first_tokens(
 
 
 def _gaps(prompt: str, answer: str) -> tuple[str, ...]:
-    """What may be between a prompt and its answer, in the order in which it is tried."""
+    """What may be between a prompt and its answer, in the order in which it is tried.
+
+    Never a space next to white space. What follows the prompt's last signs where they stand before, in a worked
+    example, is tried first; without one, a space, but not after a sign that joins to the word after it.
+
+    >>> _gaps("[Peru] = Lima, [Chile] =", "Santiago"), _gaps("Peru:Lima, Chile:", "Santiago"), _gaps("(", "x")
+    ((' ', ''), ('', ' '), ('', ' '))
+    """
     if prompt[-1:].isspace() or answer[:1].isspace():
         return ("",)
-    return ("", " ") if prompt.endswith(tuple(_JOINED)) else (" ", "")
+    signs = re.search(r"[^\w\s]\W*$", prompt)
+    _, shown, after = prompt[: signs.start()].rpartition(signs[0]) if signs else ("", "", "")
+    if shown and after.lstrip(" ")[:1].strip():
+        joined = not after.startswith(" ")
+    else:
+        joined = prompt.endswith(tuple(_JOINED)) and not (prompt[-1] in _BETWEEN and prompt[-2:-1].isspace())
+    return ("", " ") if joined else (" ", "")

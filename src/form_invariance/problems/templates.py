@@ -23,14 +23,16 @@ _SIMILAR = 0.75
 def fields_of(template: str, known: Sequence[str] = OPERANDS) -> list[str]:
     """The texts in braces that are a known field, or look like a field, as often as they come.
 
-    >>> fields_of('{"sum": {a}, "of": {}} {wrod} {a:>5} {{text}} {{b}}')
+    >>> fields_of('{"sum": {a}, "of": {}} {wrod} {a:>5} {{text}} {{b}} {{b:}}')
     ['a', 'wrod', 'a:>5', 'b']
     """
-    return [
-        text
-        for opening, text, closing in _BRACES.findall(template)
-        if text in known or _meant(text, known) or (_LIKE_A_FIELD.fullmatch(text) and not (opening and closing))
-    ]
+    found = []
+    for opening, text, closing in _BRACES.findall(template):
+        like = bool(_LIKE_A_FIELD.fullmatch(text))
+        as_text = like and opening and closing
+        if text in known or (not as_text and (like or _meant(text, known))):
+            found.append(text)
+    return found
 
 
 def _meant(text: str, known: Sequence[str]) -> str | None:

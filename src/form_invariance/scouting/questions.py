@@ -168,8 +168,6 @@ def _check_wording(task: Task, wording: str, where: str) -> None:
 
 def _with_templates(question: Question, templates: Templates) -> Question:
     own = {name: texts for (name, operator), texts in templates.items() if operator == question.operator}
-    if isinstance(question.task, TableTask):  # the workflow itself puts a space before such answers
-        own = {name: [text.replace(f" {ANSWER}", ANSWER) for text in texts] for name, texts in own.items()}
     return replace(question, wordings={**question.wordings, **own})
 
 

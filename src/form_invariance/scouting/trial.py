@@ -7,7 +7,7 @@ import pandas as pd
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import Decoder
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.problems.tasks import Arithmetic, targets
+from form_invariance.problems.tasks import Arithmetic, TableTask, targets
 from form_invariance.scouting.questions import EXAMPLES, Question, draw
 from form_invariance.scouting.wordings import with_examples
 from form_invariance.stages.census.compute import ask, ask_every_digit
@@ -46,7 +46,8 @@ def trials(
         row = {"format": name, "operator": question.operator, "examples": count, "wording": wording, "misfit": ""}
         try:
             with silent():
-                template = with_examples(tokenizer, wording, examples.head(count), f"{name} {question.operator}")
+                where, words = f"{name} {question.operator}", isinstance(question.task, TableTask)
+                template = with_examples(tokenizer, wording, examples.head(count), where, words)
                 found = _ask(model, tokenizer, question, template, problems)
             rows.append({**row, "template": template, **found})
         except UserError as error:

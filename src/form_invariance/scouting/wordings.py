@@ -100,13 +100,19 @@ def halves(wording: str) -> tuple[str, str]:
     return template, after
 
 
-def with_examples(tokenizer: PromptTokenizer, wording: str, examples: pd.DataFrame, where: str) -> str:
+def with_examples(
+    tokenizer: PromptTokenizer, wording: str, examples: pd.DataFrame, where: str, words: bool = False
+) -> str:
     """The template of a wording after worked examples of it, with a line break after each.
 
     Args:
         examples: columns fields and text, the whole answer.
+        words: answers are words, whose first token has the space before it: one typed before `ANSWER` goes into
+            the examples, and the template ends without it.
     """
     template, after = halves(wording)
+    typed = " " if words and ANSWER in wording and template.endswith(" ") else ""
+    template = template.removesuffix(typed)
     if examples.empty:
         return template
     prompts, answers = [fill(template, json.loads(one)) for one in examples["fields"]], examples["text"].tolist()
@@ -115,7 +121,7 @@ def with_examples(tokenizer: PromptTokenizer, wording: str, examples: pd.DataFra
     spaced = tokenizer.encode_each([f"{prompt} {text}" for prompt, text in zip(prompts, answers, strict=True)])
     shown, after = "", fill(after, {})
     for prompt, text, token, own, ids in zip(prompts, answers, tokens, before, spaced, strict=True):
-        gap = " " if ids[: len(own) + 1] == [*own, token] else ""
+        gap = typed or (" " if ids[: len(own) + 1] == [*own, token] else "")
         shown += f"{prompt}{gap}{text}{after}\n"
     shots = as_template(shown)
     if fields := fields_of(shots, [*json.loads(examples["fields"].iloc[0])]):

@@ -112,8 +112,18 @@ def _remedy(kept: list[Any]) -> str:
     return "set this back, run 'snakemake --touch --forceall', which makes records, and change it then, or"
 
 
-def begin(config: Config, files: Digests) -> None:
-    """Note at the start of a run that it may make files of this configuration, from these files of the user."""
+def begin(config: Config, files: Digests, touch: bool = False) -> None:
+    """Note at the start of a run that it may make files of this configuration, from these files of the user.
+
+    Args:
+        touch: the run accepts what is there as made with the present source; other settings are refused.
+    """
+    for folder, own in _folders(config, files) if touch else ():
+        kept = _configurations(folder)
+        if any(not isinstance(one, dict) or {**one, "source": own["source"]} != own for one in kept):
+            raise UserError(
+                f"--touch would keep results of other settings: {folder} {_difference(kept, own)}; run without it"
+            )
     for folder, own in _folders(config, files):
         token = secrets.token_hex(8)
         write_text(_TOKENS, json.dumps({**_content(_TOKENS), str(folder): token, _BEGUN: files}))
