@@ -2,10 +2,11 @@
 
 import re
 
+from package_imports import imports_of
 from stub_checkout import ROOT
 
 from form_invariance.stage_folders import ROOMS, stage_folders
-from form_invariance.workflow.source_digest import file_of, imports_of
+from form_invariance.workflow.source_digest import file_of
 
 PACKAGE = ROOT / "src/form_invariance"
 FLOORS = (

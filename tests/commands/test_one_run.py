@@ -9,41 +9,19 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from replayed_run import calls_of, replay
 from safetensors.numpy import load_file, save_file
-from stub_checkout import once
-from test_small_runs import CONFIG, MODEL
+from unequal_run import MODEL, UNEQUAL, unequal
 
 from form_invariance.cli import main
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.tables.files import read_table, stamp_of
 
 pytestmark = pytest.mark.slow
-SUM = "Jack has {} apples and gets {} more. Now he has "
-UNEQUAL = CONFIG | {
-    "operators": {"sum_units": {"expression": "a + b", "digit": 1}, "pairs": {"table": "pairs.csv"}},
-    "operands": {"operand_min": 5, "operand_max": 99, "answer_min": 10, "answer_max": 99},
-    "formats": {
-        "symbolic": {"templates": {"sum_units": "{a}+{b}=", "pairs": "{first}+{second}="}},
-        "word": {"templates": {"sum_units": SUM.format("{a}", "{b}"), "pairs": SUM.format("{first}", "{second}")}},
-    },
-    "specificity_tasks": {},
-    **{"k": [15, 30], "random_seeds": 1, "matched_seeds": 1, "permutations": 20, "probe_prompts": 40},
-}
-
-
-def make(folder):
-    folder.mkdir()
-    pairs = pd.DataFrame([(a, b, a + b) for a in range(3, 60, 4) for b in (21, 30, 38)])
-    pairs.to_csv(folder / "pairs.csv", header=["first", "second", "answer"], index=False)
-    calls = calls_of(folder, UNEQUAL)
-    replay(calls, folder)
-    (folder / "calls.json").write_text(json.dumps(calls))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return once(tmp_path_factory, "unequal-run", make)
+    return unequal(tmp_path_factory)
 
 
 def test_prompts_of_unequal_lengths_end_in_a_report_and_a_browser(folder):

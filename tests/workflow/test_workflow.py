@@ -1,6 +1,5 @@
 """The graph: what a dry run lists, what re-runs after which change, and what a user sees after a mistake."""
 
-import ast
 import base64
 import json
 import re
@@ -11,6 +10,7 @@ from types import SimpleNamespace
 import kept
 import pytest
 import yaml
+from package_imports import imported_by, modules_of
 from stub_checkout import ROOT, done, listed_jobs, make_checkout, noted_calls, pending, snakemake
 
 from form_invariance.cli import command_line
@@ -40,8 +40,8 @@ def test_the_code_and_the_environment_of_a_rule_are_those_of_its_command():
         assert "ancient(" not in code, "what is made anew is read anew"
         assert not re.search(r"\{(input|output|params|log)[^}]*(?<!:q)\}", code), "a shell would act on it"
         for command, environment in zip(asked, re.findall(r"envs/(\w+)\.yaml", code), strict=True):
-            read = (source_digest._read(source_digest.file_of(one)) for one in source_digest.modules_of(command))
-            needed = {name.partition(".")[0] for _, names in read for name in names}
+            read = (imported_by(source_digest.file_of(module)) for module in modules_of(command))
+            needed = {name.partition(".")[0] for names in read for name in names}
             drawn = "plot" if needed & {"matplotlib", "jinja2"} else "cpu"
             assert environment == ("gpu" if "torch" in needed else drawn), (path, command)
 
@@ -197,39 +197,6 @@ def test_results_that_cannot_be_written_are_one_sentence(checkout):
         r"\nerror: mine/embedded-\w+/configuration.json cannot be written: [^\n]*; fix this[^\n]*\n?$", out
     )
     (checkout / "mine").unlink()
-
-
-def test_all_imports_of_the_package_are_found():
-    for path in (ROOT / "src/form_invariance").rglob("*.py"):
-        # Blocks for types alone never run.
-        text = re.sub(r"^if TYPE_CHECKING:\n(?:(?:    .*)?\n)+", "", path.read_text(), flags=re.MULTILINE)
-        nodes = list(ast.walk(ast.parse(text)))
-        of_members = [node for node in nodes if isinstance(node, ast.ImportFrom)]
-        members = [(node.module, name.name) for node in of_members for name in node.names]
-        modules = [part for module, name in members for part in (module, f"{module}.{name}")]
-        modules += [name.name for node in nodes if isinstance(node, ast.Import) for name in node.names]
-        assert set(modules) <= source_digest._read(path)[1], path
-
-
-def test_digest_is_of_code_and_not_of_text(tmp_path, monkeypatch):
-    """A comment, a docstring or another layout changes no result; a constant may."""
-    monkeypatch.setattr(source_digest, "_ROOT", tmp_path)
-    text = (ROOT / "src/form_invariance/stages/patching/ranking.py").read_text()
-
-    def digest(text):
-        (tmp_path / "ranking.py").write_text(text)
-        source_digest._read.cache_clear()
-        return source_digest.digest_of([tmp_path / "ranking.py"])
-
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.FunctionDef)) and ast.get_docstring(node):
-            node.body[0].value.value = "Another docstring."
-    same = {f"# A comment.\n{text}", ast.unparse(tree), text.replace("\n\n\n", "\n\n\n\n")}
-    others = {f"{text}\nCHANGED = 1\n", text.replace("ddof=1", "ddof=0"), text.replace('"rank"', '"ranks"', 1)}
-    assert len({text} | same | others) == 7
-    assert set(map(digest, same)) == {digest(text)}
-    assert digest(text) not in set(map(digest, others))
 
 
 def test_environments_pin_what_the_lock_pins():

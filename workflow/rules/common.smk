@@ -5,6 +5,7 @@ from collections import namedtuple
 from functools import partial
 from itertools import permutations
 
+from form_invariance.experiment.answers import method_of
 from form_invariance.stage_folders import part_of
 from form_invariance.workflow.rule_options import (
     asked_of,

@@ -1,8 +1,6 @@
-"""The neuron sets that are kept or knocked out: their names in figures, tables and pages, and their looks."""
+"""The neuron sets that are kept or knocked out, by their names in tables (looks: `drawing.neuron_sets`)."""
 
 from dataclasses import dataclass
-
-from form_invariance.drawing.palette import COLOURS, DASHED, DOTTED, GREY, SOLID
 
 CIRCUIT = "circuit"
 
@@ -12,41 +10,19 @@ class Kind:
     """A kind of neuron sets.
 
     Attributes:
-        label: in the legends of figures.
-        title: on the explained page.
         meaning: in the descriptions of tables.
-        colour: of its lines.
-        dashes: of its lines.
         matched_by: the value by which its neurons are matched to the circuit's; empty where they are not.
     """
 
-    label: str
-    title: str
     meaning: str
-    colour: str
-    dashes: str = SOLID
     matched_by: str = ""
 
 
 KINDS = {
-    CIRCUIT: Kind("shared circuit", "shared neurons", "the shared neurons", COLOURS[0]),
-    "random": Kind("random neurons outside the circuit", "random others", "random outside the circuit", GREY),
-    "random_variance": Kind(
-        label="random, equal variance",
-        title="others of equal variance",
-        meaning="matched by variance",
-        colour=COLOURS[4],
-        dashes=DASHED,
-        matched_by="variance",
-    ),
-    "random_effect": Kind(
-        label="random, equal effect",
-        title="others of equal effect",
-        meaning="matched by mean effect",
-        colour=COLOURS[3],
-        dashes=DOTTED,
-        matched_by="effect",
-    ),
+    CIRCUIT: Kind("the shared neurons"),
+    "random": Kind("random outside the circuit"),
+    "random_variance": Kind("matched by variance", matched_by="variance"),
+    "random_effect": Kind("matched by mean effect", matched_by="effect"),
 }
 """By the name in tables. Every kind but the circuit is a control, with as many neurons in each layer."""
 

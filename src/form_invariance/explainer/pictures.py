@@ -17,6 +17,7 @@ from form_invariance.stages.heuristics.map_files import ActivationMaps
 _WIDTH = 4.4
 """Inches; the page shows it as wide as a phone, or half as wide again."""
 _COLUMNS = 3
+_PICTURES = {"keep_only": "only these neurons work", "knockout": "these neurons are knocked out"}
 
 
 def effects_picture(effects: pd.DataFrame, neuron: int) -> Figure:
@@ -64,7 +65,7 @@ def ablations_picture(table: pd.DataFrame) -> Figure:
     figure, (panels,) = style.panels(1, len(INTERVENED), width=_WIDTH, height=0.6 + 0.1 * len(sets) * len(formats))
     # Rows of equal sets lie apart by format.
     offsets = dict(zip(formats, np.linspace(-0.28, 0.28, len(formats)), strict=True))
-    for axes, (intervention, one) in zip(panels, INTERVENED.items(), strict=True):
+    for axes, intervention in zip(panels, INTERVENED, strict=True):
         done = table[table["intervention"] == intervention]
         for name in formats:
             own = done[done["format"] == name]
@@ -73,7 +74,9 @@ def ablations_picture(table: pd.DataFrame) -> Figure:
             axes.plot(own["value"], y, markers[name], color=colours[name], ms=3.6, label=name)
         for edge in range(1, len(sets)):
             axes.axhline(edge - 0.5, color=style.LIGHT, lw=0.4)
-        axes.set(title=one.picture, ylim=(len(sets) - 0.5, -0.5), yticks=range(len(sets)), yticklabels=[])
+        axes.set(
+            title=_PICTURES[intervention], ylim=(len(sets) - 0.5, -0.5), yticks=range(len(sets)), yticklabels=[]
+        )
         axes.set_xlabel("probability of\nthe right answer")
         axes.xaxis.set_major_locator(MaxNLocator(4))
     panels[0].set_yticklabels([name.replace(" of ", "\nof ") for name in sets])

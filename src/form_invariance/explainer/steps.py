@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from form_invariance.drawing.neuron_sets import NEURON_SETS
 from form_invariance.drawing.style import visible
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.membership import POSITIVE
-from form_invariance.experiment.neuron_sets import KINDS
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.explainer.example import Example, Neuron, labels
 from form_invariance.stages.interventions.table import rows_of
@@ -62,7 +62,7 @@ def ablations(tables: Tables, operator: str, k: int) -> pd.DataFrame:
     of_k = {name: table[table["k"] == k] for name, table in tables.items() if name.startswith("intervention")}
     done = pd.concat([rows_of(of_k["interventions"], name) for name in INTERVENED])
     columns = {"value": "probability", "low": "probability_low", "high": "probability_high"}
-    titles = done["neurons"].map({name: kind.title for name, kind in KINDS.items()})
+    titles = done["neurons"].map({name: look.title for name, look in NEURON_SETS.items()})
     done = done.assign(set=titles, **{name: done[of] for name, of in columns.items()}).dropna(subset="set")
     done.loc[done["neurons"] != "circuit", ["low", "high"]] = np.nan
     # A knockout's contrast is the loss: loss plus what is left gives the unmodified model.

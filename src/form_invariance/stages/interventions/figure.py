@@ -7,21 +7,25 @@ from matplotlib.figure import Figure
 
 from form_invariance.drawing import style
 from form_invariance.drawing.lines import DASH_DOT, DOTTED, Look, line, line_grid
+from form_invariance.drawing.neuron_sets import NEURON_SETS
 from form_invariance.drawing.style import COLOURS, LIGHT
-from form_invariance.experiment.intervention_kinds import INTERVENED
-from form_invariance.experiment.neuron_sets import CIRCUIT, CONTROLS, KINDS
+from form_invariance.experiment.neuron_sets import CIRCUIT, CONTROLS
 from form_invariance.stages.interventions.table import INTERVENTIONS, TEMPLATE_MEANS, rows_of
 from form_invariance.statistics import student_factor
 
 INPUTS = {name: {"interventions": INTERVENTIONS} for name in ("keep_only", "knockout")}
 """By figure."""
 
-_UNIFORM_FIRST = sorted(CONTROLS.items(), key=lambda item: bool(item[1].matched_by))
+_HEADINGS = {"keep_only": "keep-only", "knockout": "knockout"}
+_UNIFORM_FIRST = sorted(CONTROLS, key=lambda name: bool(CONTROLS[name].matched_by))
 LOOKS = {
-    CIRCUIT: Look(KINDS[CIRCUIT].colour, "o", width=2.0, label=KINDS[CIRCUIT].label),
-    "last": Look(COLOURS[1], dashes=DOTTED, width=0.8, label=f"{KINDS[CIRCUIT].label}, last token only"),
-    "template": Look(COLOURS[2], dashes=DASH_DOT, label=f"{KINDS[CIRCUIT].label}, its template's means"),
-    **{name: Look(kind.colour, dashes=kind.dashes, label=kind.label) for name, kind in _UNIFORM_FIRST},
+    CIRCUIT: Look(NEURON_SETS[CIRCUIT].colour, "o", width=2.0, label=NEURON_SETS[CIRCUIT].label),
+    "last": Look(COLOURS[1], dashes=DOTTED, width=0.8, label=f"{NEURON_SETS[CIRCUIT].label}, last token only"),
+    "template": Look(COLOURS[2], dashes=DASH_DOT, label=f"{NEURON_SETS[CIRCUIT].label}, its template's means"),
+    **{
+        name: Look(look.colour, dashes=look.dashes, label=look.label)
+        for name, look in ((name, NEURON_SETS[name]) for name in _UNIFORM_FIRST)
+    },
 }
 """By what is kept or knocked out, and how."""
 
@@ -53,7 +57,7 @@ def knockout(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
 
 def _by_size(table: pd.DataFrame, intervention: str, title: str) -> Figure:
     """Rows are metrics and formats, columns the operators that have a shared neuron at some size."""
-    heading = f"{title}: {INTERVENED[intervention].label}"
+    heading = f"{title}: {_HEADINGS[intervention]}"
     circuits = table[table["neurons"] == CIRCUIT].groupby("operator", sort=False)["n_neurons"].max()
     empty = circuits.index[circuits == 0].tolist()
     if len(empty) == len(circuits):
