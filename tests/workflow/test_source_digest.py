@@ -52,7 +52,7 @@ def pruned(to, references):
                 body.append(ast.unparse(statement))
             else:
                 body += [f"{name} = None" for name in names]
-        body.insert(1, "from __future__ import annotations")  # types count for commands alone; the docstring is first
+        body.insert(1, "from __future__ import annotations")
         (to / "form_invariance" / path.relative_to(PACKAGE)).write_text("\n".join(body))
 
 

@@ -25,7 +25,9 @@ def figure_of(stage: str, name: str) -> tuple[Draw, dict[str, Schema]]:
     figures: dict[str, Draw] = {
         key: value
         for key, value in vars(module).items()
-        if not key.startswith("_") and callable(value) and get_type_hints(value).get("return") is Figure
+        if not key.startswith("_")
+        and getattr(value, "__module__", "") == module.__name__
+        and get_type_hints(value).get("return") is Figure
     }
     if name not in figures:
         raise UserError(f"figure: {name!r} is not a figure of {stage}; it has {', '.join(figures)}")
