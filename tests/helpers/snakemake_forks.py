@@ -41,10 +41,10 @@ def _known() -> dict[bytes, object]:
     from transformers import AutoTokenizer
 
     from form_invariance.model.files import PACKAGED
-    from form_invariance.workflow import job_costs, model_checks, source_digest  # noqa: F401
+    from form_invariance.workflow import definitions, job_costs, model_checks  # noqa: F401
 
     AutoTokenizer.from_pretrained(PACKAGED / "embedded-shared")  # this imports much
-    known = {path.read_bytes(): source_digest._read(path) for path in SOURCE.rglob("*.py")}
+    known = {path.read_bytes(): definitions.read(path) for path in SOURCE.rglob("*.py")}
     for name in [name for name in sys.modules if name.partition(".")[0] == "form_invariance"]:
         del sys.modules[name]
     del sys.path[0]
@@ -54,10 +54,10 @@ def _known() -> dict[bytes, object]:
 def _remember(known: dict[bytes, object]) -> None:
     """Keep a checkout's source digest from parsing files again that are the same here."""
     if (Path(sys.path[1]) / "form_invariance").exists():
-        from form_invariance.workflow import source_digest
+        from form_invariance.workflow import definitions, source_digest
 
-        read = source_digest._read
-        source_digest._read = cache(lambda path: known.get(path.read_bytes()) or read(path))
+        read = definitions.read
+        source_digest.read = cache(lambda path: known.get(path.read_bytes()) or read(path))
 
 
 def _become(folder: str, environment: dict[str, str], output: str) -> None:

@@ -5,12 +5,13 @@ A change concerns some jobs directly; expected are these and all that follow fro
 
 import json
 import os
+import re
 from contextlib import ExitStack, contextmanager
-from fnmatch import fnmatch
 
 import pytest
 import yaml
-from stub_checkout import done, listed_jobs
+from altered_source import altered
+from stub_checkout import ROOT, done, listed_jobs
 
 pytestmark = pytest.mark.slow
 
@@ -87,6 +88,10 @@ CHANGES = {
         lambda config: config["k"].append(30),
         [("circuit", CIRCUIT), ("overlap operator_overlap transfer interventions specificity", {})],
     ),
+    "a k less": (
+        lambda config: config["k"].pop(0),
+        [("circuit", CIRCUIT), ("overlap operator_overlap transfer interventions specificity", {})],
+    ),
     "controls that change places": (
         lambda config: config.update(random_seeds=config["matched_seeds"], matched_seeds=config["random_seeds"]),
         [(ABLATING, {})],
@@ -142,6 +147,17 @@ def test_a_model_is_added(finished):
     assert not found & select(every, "census", model=MODEL)
 
 
+def test_an_operator_is_added(finished, jobs):
+    with configured(finished, lambda config: config["operators"].update(subtraction="a - b")):
+        every, found = planned(finished, "--forceall"), planned(finished).keys()
+    new = {job for job in every if ("operator", "subtraction") in job[1]}
+    # The means of a format are over all operators, so every cell is ablated again. Rankings are kept.
+    first = select(every, "mean_cache probe operator_overlap preflight")
+    assert found == following(every, new | first | select(every, "report"))
+    kept = "census dataset attribution patching circuit overlap"
+    assert not (found - new) & select(every, kept)
+
+
 def test_every_setting_is_recorded_by_name(finished):
     """Snakemake compares a job's params as a set: two that are values alone could change places unseen."""
     config = yaml.safe_load((finished / "config/config.yaml").read_text())
@@ -153,27 +169,35 @@ def test_every_setting_is_recorded_by_name(finished):
     assert not [record["rule"] for record in records if values & set(record["params"])]
 
 
-@pytest.mark.parametrize(
-    ("modules", "rules"),
-    [
-        ("drawing/style.py", "figure* summary_figure explainer"),
-        ("experiment/intervene.py", f"{ABLATING} family_knockout neuron_effects engine_check"),
-        # Each reaches few jobs, those of workflow none.
-        (
-            "stages/transfer/figure.py stages/dataset/preflight.py workflow/plan.py workflow/config_check.py"
-            " stages/transfer/answer.py browser/maps.js paper/numbers.csv explainer/page.html page/layout.css",
-            "figure:transfer* preflight answers browser paper_tables explainer report",
-        ),
-    ],
-)
-def test_modules_are_edited(finished, jobs, modules, rules):
-    with ExitStack() as edits:
-        for module in modules.split():
-            edits.enter_context(appended(finished / "src/form_invariance" / module))
-        found = planned(finished).keys()
-    names = {job: ":".join([job[0], *dict(job[1]).get("figure", "").split()]) for job in jobs}
-    first = {job for job, name in names.items() if any(fnmatch(name, pattern) for pattern in rules.split())}
+def documented():
+    """What a change of the source re-runs first, as docs/cluster.md says it: rules, or figures, by definition."""
+    rows = re.findall(r"^\| `(.*)` \| (.*) \|$", (ROOT / "docs/cluster.md").read_text(), re.MULTILINE)
+    return {name: {*rules.split(", ")} - {"none"} for name, rules in rows}
+
+
+def edit_of(checkout, name):
+    """A context in which a definition or a file of the package has changed."""
+    package = checkout / "src/form_invariance"
+    if "/" in name:
+        return changed(package / name, lambda content: content + b"\n")
+    module, _, definition = name.rpartition(".")
+    path = package / f"{module.replace('.', '/')}.py"
+    return changed(path, lambda content: altered(content.decode(), definition).encode())
+
+
+@pytest.mark.parametrize("name", documented())
+def test_a_change_of_the_source(finished, jobs, name):
+    with edit_of(finished, name):
+        out = done(finished, "-n")
+    found = {(rule, frozenset(named.items())) for rule, _, named in listed_jobs(out)} - {("default", frozenset())}
+    names = {job: {job[0], ":".join([job[0], *dict(job[1]).get("figure", "").split()])} for job in jobs}
+    first = {job for job, its in names.items() if its & documented()[name]}
     assert found == following(jobs, first)
+    # The run says what changed, except of jobs for which the files of others are reason enough.
+    said = re.findall(r"^code: (.*): (.*)$", out, re.MULTILINE)
+    assert {what for _, what in said} == ({name} if first else set())
+    rules = {rule.partition(":")[0] for rule in documented()[name]}
+    assert {rule for of, _ in said for rule in of.split(", ")} <= rules
 
 
 def test_time_stamps_and_documents_rerun_nothing(finished):

@@ -54,7 +54,6 @@ def test_an_unchanged_copy_has_nothing_to_do(copied):
 def said_of(checkout, monkeypatch):
     """What is said before a run in a checkout, by the function that Snakemake calls first."""
     monkeypatch.chdir(checkout)
-    monkeypatch.setattr(records, "_PACKAGE", checkout / "src/form_invariance")
     monkeypatch.setattr(source_digest, "_ROOT", checkout / "src/form_invariance")
     path = checkout / "config/config.yaml"
     config = config_check.read([path], config_check.load(path), path.parent)

@@ -4,17 +4,20 @@ import ast
 import contextlib
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
 
 import pytest
+from altered_source import altered
 from replayed_run import written
 from stub_checkout import ROOT
 from unequal_run import unequal
 
+from form_invariance.cli import command_modules
 from form_invariance.stage_folders import stage_folders
-from form_invariance.workflow import source_digest
+from form_invariance.workflow import definitions, source_digest
 from form_invariance.workflow.source_digest import reached, starts_of
 
 PACKAGE = ROOT / "src/form_invariance"
@@ -46,7 +49,7 @@ def pruned(to, references):
     for module, path in modules():
         body = []
         for statement in ast.parse(path.read_text()).body:
-            names = source_digest._bound(statement)
+            names = definitions.bound(statement)
             imports = isinstance(statement, ast.Import | ast.ImportFrom)
             if imports or not names or names & kept.get(module, set()) or module == "form_invariance":
                 body.append(ast.unparse(statement))
@@ -97,3 +100,150 @@ def test_every_command_needs_only_what_it_reaches(folder, tmp_path):
     for number, words in enumerate(calls.values()):
         checked(folder, words, tmp_path / str(number))
         shutil.rmtree(tmp_path / str(number))
+
+
+OF_WHAT_NAMES_CANNOT_FOLLOW = {
+    ("cli", "_actions_of"): "which command runs; the digest starts at the command",
+    ("cli", "_app"): "a text of help",
+    ("drawing.figures", "figure_of"): "the rule names the module of the figure",
+    ("report.answers_command", "answers"): "the rule names the modules of the answers",
+    ("experiment.answers", "method_of"): "the rule adds the text",
+    ("workflow.job_server", ""): "which modules are imported early",
+}
+
+
+DYNAMIC = {"import_module", "__import__", "exec", "get_docstring", "get_type_hints", "__doc__", "sys.modules"}
+"""By these, code or its text is used without its name."""
+WITHOUT_NAMES = {
+    "form_invariance.__getattr__": "the library, which no command uses",
+    "cli.functions_of": "which function runs; a digest starts at it",
+    "cli._of_one_run": "types of a command's options, which count in its module",
+    "cli.command_line": "texts of help",
+    "drawing.figures.figure_of": "the rule names the module of a figure; types count there",
+    "report.answers_command.answers": "the rule names the modules of the answers",
+    "experiment.answers.method_of": "the rule adds the text",
+    "workflow.job_server._listen": "imports early what jobs import themselves",
+}
+
+
+def test_what_names_cannot_follow_is_listed():
+    found = set()
+    for module, path in modules():
+        for statement in ast.parse(path.read_text()).body:
+            nodes = [*ast.walk(statement)] if not isinstance(statement, ast.Import | ast.ImportFrom) else []
+            used = {node.id for node in nodes if isinstance(node, ast.Name)}
+            for node in nodes:
+                if isinstance(node, ast.Attribute):
+                    used |= {node.attr, ast.unparse(node)}
+                elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("eval", "globals"):
+                    used.add("exec")
+            if used & DYNAMIC:
+                short = module.removeprefix("form_invariance.")
+                found |= {f"{short}.{name}" for name in definitions.bound(statement) or {""}}
+    assert found == {*WITHOUT_NAMES}
+
+
+def forget():
+    for function in (source_digest.file_of, source_digest._next, source_digest._data, source_digest._of_data):
+        function.cache_clear()
+    definitions.read.cache_clear()
+
+
+@pytest.fixture
+def digest_of(tmp_path, monkeypatch):
+    """The digest of what `start` reaches in a package of some files, by name."""
+
+    def digest_of(files):
+        for name, text in {"empty.py": "", **files}.items():
+            (tmp_path / name).write_text(text)
+        forget()
+        return source_digest.source_digest("run", "main:start")
+
+    monkeypatch.setattr(source_digest, "_ROOT", tmp_path)
+    monkeypatch.setattr(source_digest, "command_modules", lambda: {"run": "form_invariance.empty"})
+    yield digest_of
+    forget()
+
+
+FILES = {
+    "main.py": """
+from form_invariance import tools
+from form_invariance.errors import UserError
+from form_invariance.other import unused
+from form_invariance.tools import LIMIT, helper
+
+def start(x: int) -> int:
+    "Say it."
+    if x > LIMIT:
+        raise UserError("too large")
+    return tools.double(helper(x))
+
+def stop():
+    return unused()
+""",
+    "errors.py": "class UserError(Exception):\n    pass\n",
+    "tools.py": """
+LIMIT = 3
+OTHER = 4
+def helper(x): return x
+def double(x): return inner(x)
+def inner(x): return 2 * x
+""",
+    "other.py": "def unused():\n    return 1\n",
+}
+BY_VALUE = FILES["main.py"].replace("tools.double(", "vars(tools)['double'](")
+
+
+@pytest.mark.parametrize(
+    ("main", "file", "old", "new", "counts"),
+    [
+        (None, "tools.py", "LIMIT = 3", "LIMIT = 5", True),
+        (None, "tools.py", "OTHER = 4", "OTHER = 5", False),
+        (BY_VALUE, "tools.py", "OTHER = 4", "OTHER = 5", True),  # a module as a value
+        (None, "tools.py", "2 * x", "3 * x", True),  # by a name of a name
+        (None, "tools.py", "helper(x): return x", "helper(x): return x + 1", True),
+        (None, "tools.py", "OTHER", "print()\nOTHER", True),  # what an import runs
+        (None, "other.py", "return 1", "return 2", False),
+        (None, "main.py", "too large", "too big", False),
+        (None, "main.py", "Say it", "Says it", False),
+        (None, "main.py", "x: int", "x: float", False),
+        (None, "main.py", "x > LIMIT", "x >= LIMIT", True),
+        (None, "main.py", "return unused()", "return unused() + 1", False),
+        (None, "errors.py", "pass", "code = 2", False),
+    ],
+)
+def test_what_counts(digest_of, main, file, old, new, counts):
+    files = {**FILES, "main.py": main or FILES["main.py"]}
+    assert old in files[file]
+    before = digest_of(files)
+    assert (digest_of({**files, file: files[file].replace(old, new)}) != before) == counts
+
+
+@pytest.mark.parametrize("number", [12, pytest.param(300, marks=pytest.mark.nightly)])
+def test_a_changed_definition_changes_the_commands_that_reach_it(number, tmp_path, monkeypatch):
+    commands = command_modules()
+    reaching = {command: reached(starts_of(command)) for command in commands}
+    before = {command: source_digest.source_digest(command) for command in commands}
+    names = [
+        (module, name, path)
+        for module, path in modules()
+        if module != "form_invariance"
+        for name in definitions.read(path).definitions
+        if name
+    ]
+    for module, name, path in random.Random(number).sample(names, number):
+        (tmp_path / path.name).write_text(altered(path.read_text(), name))
+        other = definitions.read.__wrapped__(tmp_path / path.name)
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                source_digest,
+                "read",
+                lambda file, own=path, other=other: other if file == own else definitions.read(file),
+            )
+            source_digest._next.cache_clear()
+            changed = {command for command in commands if source_digest.source_digest(command) != before[command]}
+        assert changed == {command for command, found in reaching.items() if (module, name) in found}, (
+            module,
+            name,
+        )
+    source_digest._next.cache_clear()

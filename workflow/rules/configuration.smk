@@ -1,5 +1,6 @@
 """The configuration, checked before any rule is made of it."""
 
+import atexit
 import os
 import sys
 from pathlib import Path, PurePosixPath
@@ -11,6 +12,7 @@ sys.path[:0] = [str(source) for source in [ROOT / "src"] if source.exists()]
 from form_invariance.errors import exit_at_a_mistake
 from form_invariance.problems.task_tables import odd_spaces
 from form_invariance.workflow import (
+    code_changes,
     config_check,
     file_digests,
     job_costs,
@@ -46,6 +48,8 @@ with exit_at_a_mistake():
 
 if workflow.is_main_process:
     records.check_triggers(workflow)
+    # There is no hook at the end of a dry run.
+    atexit.register(code_changes.say, workflow)
 
 # The cells of a group on a cluster import the libraries once, unless they have a conda environment.
 if not workflow.is_main_process and not workflow.deployment_settings.deployment_method:

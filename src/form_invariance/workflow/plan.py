@@ -14,6 +14,7 @@ from tabulate import tabulate  # type: ignore[import-untyped]
 from form_invariance.model import hub
 from form_invariance.model.files import is_hub_id
 from form_invariance.workflow import job_costs, machine
+from form_invariance.workflow.code_changes import SAID
 from form_invariance.workflow.job_costs import GROUPED, GROUPED_RULES
 
 EVERY_MODEL = "all models"
@@ -32,6 +33,7 @@ _REASONS = {
 
 _RULE = re.compile(r"^(?:local)?rule (\w+):$", re.MULTILINE)
 _FIELD = re.compile(r"^    (benchmark|output|reason|resources|wildcards): (.*)$", re.MULTILINE)
+_CODE = re.compile(rf"^{SAID}(.*): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,9 @@ def jobs(listing: str, root: Path) -> list[Job]:
     Args:
         root: folder of the run.
     """
+    code: dict[str, str] = {}
+    for rules, names in _CODE.findall(listing):
+        code |= {rule: ", ".join(filter(None, [code.get(rule), names])) for rule in rules.split(", ")}
     parts = _RULE.split(listing)[1:]
     found = []
     for rule, text in zip(parts[::2], parts[1::2], strict=True):
@@ -65,15 +70,17 @@ def jobs(listing: str, root: Path) -> list[Job]:
         wildcards = dict(item.split("=", 1) for item in fields.get("wildcards", "").split(", ") if item)
         resources = dict(item.split("=", 1) for item in fields.get("resources", "").split(", ") if "=" in item)
         on_gpu = "gres" in resources or resources.get("gpu", "0") != "0"
-        found.append(Job(rule, wildcards, fields["benchmark"], _reason(fields, root), on_gpu))
+        found.append(Job(rule, wildcards, fields["benchmark"], _reason(fields, root, code.get(rule, "")), on_gpu))
     return found
 
 
-def _reason(fields: Mapping[str, str], root: Path) -> str:
+def _reason(fields: Mapping[str, str], root: Path, code: str) -> str:
     """Why a job runs, in our words."""
     given = fields.get("reason", "")
     if given and not any((root / path).exists() for path in fields.get("output", "").split(", ")):
         return NOT_THERE
+    if code and "Params have changed" in given:
+        return f"its code has changed: {code}"
     return next((ours for theirs, ours in _REASONS.items() if theirs in given), given)
 
 

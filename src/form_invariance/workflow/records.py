@@ -17,12 +17,11 @@ from form_invariance.errors import UserError, in_one_sentence
 from form_invariance.json_yaml import read_json
 from form_invariance.tables.files import write_text
 from form_invariance.workflow.file_digests import Digests, of_model, tables_and_text
-from form_invariance.workflow.source_digest import DATA_SUFFIXES, digest_of
+from form_invariance.workflow.source_digest import package_digest
 
 CONFIGURATION = "configuration.json"
 _UNKNOWN = None
 """In the place of a configuration: files were there before the folder kept any."""
-_PACKAGE = Path(__file__).parents[1]
 _TOKENS = Path(".snakemake/form_invariance.json")
 _BEGUN = "files"
 _RESULTS = (".parquet", ".safetensors")
@@ -36,16 +35,11 @@ Config = Mapping[str, Any]
 def _folders(config: Config, files: Digests) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The folder of each model, with what its results depend on."""
     plain = json.loads(json.dumps(config))
-    results, models, source = plain.pop("results"), plain.pop("models"), _source()
+    results, models, source = plain.pop("results"), plain.pop("models"), package_digest()
     plain |= {f"sha256 of {path}": files[path] for path in tables_and_text(config)}
     for name, model in models.items():
         own = {f"sha256 of {Path(path).name}": files[path] for path in of_model(model)}
         yield Path(results, name), {**plain, **own, "model": model, "source": source}
-
-
-def _source() -> str:
-    """Digest of the package's code."""
-    return digest_of(sorted(path for path in _PACKAGE.rglob("*") if path.suffix in (".py", *DATA_SUFFIXES)))
 
 
 def _content(path: Path) -> dict[str, Any]:

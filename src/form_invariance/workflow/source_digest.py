@@ -1,30 +1,24 @@
 """A digest of the definitions that a command reaches, so that a change re-runs what it affects and nothing else.
 
-A definition is a function, a class or a constant of a module. A command reaches what its function names, and what
-this names in turn. What an import runs besides definitions counts for every module that is imported.
+A command reaches what its function names, and what this names in turn. What an import runs besides definitions
+counts for every module that is imported.
 """
 
-import ast
 import hashlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from form_invariance.cli import command_modules
+from form_invariance.workflow.definitions import ALL, LOOSE, Reference, digest, read
 
 _PACKAGE = "form_invariance"
 _ROOT = Path(__file__).parents[1]
 DATA_SUFFIXES = (".html", ".css", ".js", ".csv")
 """Files that a module reads from its own folder."""
-_WITH_TYPES = ("command", "figure")
-"""Ends of the names of modules whose functions' types are read when they run: `cli`, `drawing.figures`."""
-_LOOSE = ""
-"""The name of a module's statements that define nothing."""
-
-Reference = tuple[str, str]
-"""A module, and the name of a definition in it; `_ALL` for all of them."""
-_ALL = "*"
+_TEXT = "text that the command prints"
+_MADE: dict[str, Mapping[str, str]] = {}
+"""The digests of the definitions in each digest that was made."""
 
 
 @cache
@@ -36,137 +30,24 @@ def file_of(module: str) -> Path | None:
     return next((file for file in files if file.exists()), None)
 
 
-class _Code(ast.NodeTransformer):
-    """Leaves out what changes no result: docstrings, texts of errors and of help, types for checkers."""
-
-    def __init__(self, with_types: bool) -> None:
-        self._with_types = with_types
-        self._in_class = False
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
-        is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        return None if is_text else self.generic_visit(node)
-
-    def visit_If(self, node: ast.If) -> ast.AST | None:
-        for_types = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-        return None if for_types else self.generic_visit(node)
-
-    def visit_Raise(self, node: ast.Raise) -> ast.AST:
-        return ast.Raise()
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        if isinstance(node.func, ast.Name) and node.func.id == "UserError":
-            return ast.Call(node.func, [], [])
-        node.keywords = [keyword for keyword in node.keywords if keyword.arg != "help"]
-        return self.generic_visit(node)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.returns, before = None, self._in_class
-        if not self._with_types:
-            for argument in ast.walk(node.args):
-                if isinstance(argument, ast.arg):
-                    argument.annotation = None
-        self._in_class = False
-        visited = self.generic_visit(node)
-        self._in_class = before
-        return visited
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        before, self._in_class = self._in_class, True
-        visited = self.generic_visit(node)
-        self._in_class = before
-        return visited
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
-        # Dataclasses read the types of their fields.
-        if not self._in_class:
-            node.annotation = ast.Constant(None)
-        return self.generic_visit(node)
-
-
-@dataclass(frozen=True)
-class _Definition:
-    """The code of a definition, and the names in it."""
-
-    code: str
-    names: frozenset[str]
-    attributes: frozenset[tuple[str, str]]  # NAME.attribute
-    imports: dict[str, Reference]  # inside it, by alias
-
-
-@dataclass(frozen=True)
-class _Source:
-    """The definitions of a module by name, and its imports by alias."""
-
-    definitions: dict[str, list[_Definition]] = field(default_factory=dict)
-    imports: dict[str, Reference] = field(default_factory=dict)
-
-
-def _imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, Reference]]:
-    """What some statements import, by alias: modules, and members of modules (which may be modules, too)."""
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.asname or alias.name.partition(".")[0], (alias.name, _ALL)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for alias in node.names:
-                yield alias.asname or alias.name, (node.module, alias.name)
-
-
-def _bound(statement: ast.stmt) -> set[str]:
-    """The names that a statement of a module binds, imports aside."""
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        return {statement.name}
-    stored = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
-    return {node.id for node in stored if isinstance(node.ctx, ast.Store)}
-
-
-def _definition(statement: ast.stmt) -> _Definition:
-    nodes = list(ast.walk(statement))
-    pairs = {
-        (node.value.id, node.attr)
-        for node in nodes
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-    }
-    inside = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
-    names = {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in inside}
-    return _Definition(ast.dump(statement), frozenset(names), frozenset(pairs), dict(_imports(nodes)))
-
-
-@cache
-def _read(path: Path) -> _Source:
-    """What of a Python file can change a result."""
-    with_types = path.stem.endswith(_WITH_TYPES)
-    tree = _Code(with_types).visit(ast.parse(path.read_text(encoding="utf-8")))
-    source = _Source()
-    for statement in tree.body:
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            source.imports.update(_imports([statement]))
-        else:
-            definition = _definition(statement)
-            for name in _bound(statement) or {_LOOSE}:
-                source.definitions.setdefault(name, []).append(definition)
-    return source
-
-
 def _resolved(module: str, name: str) -> Iterator[Reference]:
     """The definitions that a name of a module stands for, whichever module defines it."""
     if not (path := file_of(module)):
         return
-    source = _read(path)
-    if name == _ALL:
+    source = read(path)
+    if name == ALL:
         yield from ((module, own) for own in source.definitions)
     elif name in source.definitions:
         yield module, name
     elif name in source.imports:
         yield from _member(*source.imports[name])
     elif file_of(f"{module}.{name}"):
-        yield from _resolved(f"{module}.{name}", _ALL)
+        yield from _resolved(f"{module}.{name}", ALL)
 
 
 def _member(module: str, name: str) -> Iterator[Reference]:
     """What an imported name stands for: a module as a value counts in full."""
-    yield from _resolved(f"{module}.{name}", _ALL) if file_of(f"{module}.{name}") else _resolved(module, name)
+    yield from _resolved(f"{module}.{name}", ALL) if file_of(f"{module}.{name}") else _resolved(module, name)
 
 
 @cache
@@ -174,26 +55,28 @@ def _next(module: str, name: str) -> frozenset[Reference]:
     """The definitions that a definition names, and the loose statements of the modules that it needs."""
     path = file_of(module)
     assert path is not None
-    source, found = _read(path), set[Reference]()
-    for definition in source.definitions.get(name, []):
+    source, references = read(path), {(module, LOOSE)}
+    needed = [*source.imports.values()] if name == LOOSE else []
+    if definition := source.definitions.get(name):
         aliases = source.imports | definition.imports
         for used in definition.names:
-            found |= set(_resolved(module, used) if used in source.definitions else ())
-            found |= set(_member(*aliases[used]) if used in aliases else ())
+            if used in source.definitions:
+                references.add((module, used))
+            if used in aliases:
+                references.update(_member(*aliases[used]))
         for used, attribute in definition.attributes:
-            found |= {(module, used)} if used in source.definitions else set()
+            if used in source.definitions:
+                references.add((module, used))
             if used in aliases:
                 owner, member = aliases[used]
-                owner = owner if member == _ALL else f"{owner}.{member}"
-                found |= set(_resolved(owner, attribute) if file_of(owner) else _member(*aliases[used]))
-        for owner, member in definition.imports.values():
-            found |= {(one, _LOOSE) for one in (owner, f"{owner}.{member}") if file_of(one)}
-    found |= {(module, _LOOSE)}
-    if name == _LOOSE:
-        for owner, member in source.imports.values():
-            found |= {(one, _LOOSE) for one in (owner, f"{owner}.{member}") if file_of(one)}
+                owner = owner if member == ALL else f"{owner}.{member}"
+                references.update(_resolved(owner, attribute) if file_of(owner) else _member(*aliases[used]))
+        needed += definition.imports.values()
+    references.update(
+        (part, LOOSE) for owner, member in needed for part in (owner, f"{owner}.{member}") if file_of(part)
+    )
     # The package's version string is provenance, not science.
-    return frozenset(reference for reference in found if reference[0] != _PACKAGE)
+    return frozenset(reference for reference in references if reference[0] != _PACKAGE)
 
 
 def reached(starts: Iterable[Reference]) -> set[Reference]:
@@ -217,11 +100,11 @@ def starts_of(command: str, *more: str) -> list[Reference]:
     module, function = command_modules()[command], command.replace("-", "_")
     path = file_of(module)
     assert path is not None
-    known = _read(path).definitions
+    known = read(path).definitions
     own = [function] if function in known else [name for name in known if name and not name.startswith("_")]
     named = [f"{_PACKAGE}.{name}".partition(":") for name in more]
     return [(module, name) for name in own] + [
-        reference for owner, _, name in named for reference in _resolved(owner, name or _ALL)
+        reference for owner, _, name in named for reference in _resolved(owner, name or ALL)
     ]
 
 
@@ -232,26 +115,42 @@ def source_digest(command: str, *more: str, text: str = "") -> str:
         command, more: as in `starts_of`.
         text: that the command reads of the source and prints.
     """
-    digest, modules = hashlib.sha256(text.encode()), set()
+    parts, folders = {_TEXT: digest(text)} if text else {}, set()
     for module, name in sorted(reached(starts_of(command, *more))):
         path = file_of(module)
         assert path is not None
-        modules.add(path)
-        for definition in _read(path).definitions.get(name, []):
-            digest.update(f"{module}.{name}\0{definition.code}\0".encode())
-    data = {file for path in modules for file in path.parent.iterdir() if file.suffix in DATA_SUFFIXES}
-    for file in sorted(data):
-        digest.update(f"{file.relative_to(_ROOT)}\0".encode() + file.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+        folders.add(path.parent)
+        if definition := read(path).definitions.get(name):
+            parts[".".join(filter(None, [module.removeprefix(f"{_PACKAGE}."), name]))] = definition.digest
+    parts |= {str(file.relative_to(_ROOT)): _of_data(file) for folder in folders for file in _data(folder)}
+    made = digest(repr(sorted(parts.items())))
+    _MADE[made] = parts
+    return made
 
 
-def digest_of(paths: Iterable[Path]) -> str:
-    """Digest of all code and data in some files of the package."""
-    digest = hashlib.sha256()
-    for path in paths:
-        content = path.read_bytes()
+def made() -> Mapping[str, Mapping[str, str]]:
+    """The digests that `source_digest` made, and the digests of the definitions and data files in each."""
+    return _MADE
+
+
+@cache
+def _data(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if file.suffix in DATA_SUFFIXES)
+
+
+@cache
+def _of_data(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+
+
+def package_digest() -> str:
+    """Digest of all code and data of the package."""
+    parts: dict[str, object] = {}
+    for path in sorted(_ROOT.rglob("*")):
         if path.suffix == ".py":
-            source = _read(path)
-            content = repr((sorted(source.definitions.items()), sorted(source.imports.items()))).encode()
-        digest.update(str(path.relative_to(_ROOT)).encode() + b"\0" + content + b"\0")
-    return digest.hexdigest()[:16]
+            source = read(path)
+            definitions = {name: definition.digest for name, definition in source.definitions.items()}
+            parts[str(path.relative_to(_ROOT))] = definitions, source.imports
+        elif path.suffix in DATA_SUFFIXES:
+            parts[str(path.relative_to(_ROOT))] = _of_data(path)
+    return digest(repr(sorted(parts.items())))

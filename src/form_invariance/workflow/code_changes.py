@@ -1,0 +1,76 @@
+"""Which definitions changed, of a job that runs again for its code.
+
+Snakemake records a job's digest of code. A run keeps the digests of the definitions behind those that it uses, so
+that a later dry run can compare them by name.
+"""
+
+import json
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from form_invariance.errors import UserError
+from form_invariance.json_yaml import read_json
+from form_invariance.tables.files import write_text
+from form_invariance.workflow.source_digest import made
+
+_KEPT = Path(".snakemake/form_invariance_code.json")
+_RUNS = 20
+_SHOWN = 5
+_CODE = re.compile(r"'([0-9a-f]{16})'")
+SAID = "code: "
+"""How a line begins that says what changed."""
+
+
+def note() -> None:
+    """Keep the digests by definition of this run's codes."""
+    codes = sorted(made())
+    run = {"codes": codes, "definitions": {name: part for code in codes for name, part in made()[code].items()}}
+    before = [old for old in _runs() if old != run]
+    write_text(_KEPT, json.dumps({"runs": [run, *before[: _RUNS - 1]]}))
+
+
+def _runs() -> list[Any]:
+    """The runs that are kept, the last one first; none where the file is broken, which a run writes anew."""
+    with suppress(UserError, KeyError):
+        return read_json(_KEPT)["runs"] if _KEPT.exists() else []
+    return []
+
+
+def say(workflow: Any) -> None:
+    """Print at the end of a dry run, for each rule whose code changed, which definitions did.
+
+    Args:
+        workflow: Snakemake's.
+    """
+    dag = getattr(workflow, "dag", None)
+    if dag is None or not workflow.dryrun:
+        return
+    changed, runs = defaultdict(set), _runs()
+    for job in dag.needrun_jobs(exclude_finished=False):
+        values = dag.reason(job).params_changed
+        before, now = ([*_codes(values.only_old)], [*_codes(values.only_new)]) if values else ([], [])
+        for name in _changed(runs, before, now):
+            changed[name].add(job.rule.name)
+    rules = defaultdict(list)
+    for name, its_rules in changed.items():
+        rules[", ".join(sorted(its_rules))].append(name)
+    for changed_rules, names in rules.items():
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        print(f"{SAID}{changed_rules}: {', '.join(sorted(names)[:_SHOWN])}{more}", file=sys.stderr)
+
+
+def _codes(values: Iterable[str]) -> Iterator[str]:
+    return (found[1] for value in values if (found := _CODE.fullmatch(value)))
+
+
+def _changed(runs: list[Any], before: list[str], now: list[str]) -> Iterator[str]:
+    """The names whose digests differ between the last run with a code and the code of now."""
+    if len(before) == 1 and len(now) == 1:
+        kept = next((run["definitions"] for run in runs if before[0] in run["codes"]), None)
+        if kept is not None:
+            yield from (name for name, part in made()[now[0]].items() if kept.get(name) != part)
