@@ -114,7 +114,8 @@ def make(
 
     The estimate is the job's last run, else the mean over the same rule and model, else what its operations take
     at a rate, and its weights at another. The rate is the given one, else that of the model's past jobs, else an
-    assumed one. Jobs that read no weights and never ran have NaN.
+    assumed one. Of jobs that read no weights and never ran, only those of `job_costs.TABLES` have an estimate; the
+    others have NaN.
 
     Args:
         pending: the jobs that would run, with the reasons.
@@ -143,8 +144,10 @@ def make(
 def _estimates(
     jobs: pd.DataFrame, every: Sequence[Job], past: pd.Series, config: Mapping[str, Any], rate: float | None
 ) -> pd.Series:
-    """Seconds of the jobs that read weights, by their operations; NaN for all others."""
+    """Seconds of jobs that read weights, by their operations, and of long ones on tables; NaN for all others."""
     found = pd.Series(float("nan"), jobs.index)
+    for i, job in jobs[jobs["rule"].isin(list(job_costs.TABLES))].iterrows():
+        found[i] = job_costs.table_seconds(job["rule"], config, job["model"])
     for (model, on_gpu), own in jobs[jobs["loads"]].groupby(["model", "on_gpu"]):
         settings = config["models"][str(model)]
         work = pd.Series(

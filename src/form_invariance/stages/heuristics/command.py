@@ -37,52 +37,85 @@ def draw(*, circuit: Path, rankings: Files, mean_caches: Files, k: Size, seed: S
     write_table(table, output, LABELLED_NEURONS, settings, keys)
 
 
-def label(
+def maps(
     *,
     model: ModelOptions,
     grid: GridOptions,
-    null: Path,
     neurons: Path,
     format: str,
     template: str,
-    threshold: float,
     seed: Seed,
     output: Path,
-    maps_output: Path,
+    labelled_output: Path,
 ) -> None:
-    """Find the heuristics that a cell's shared neurons follow.
+    """Read the activations of a cell's neurons over the grid.
 
     Args:
-        null: random maps of the grid (heuristic-null)
         neurons: neurons to label (heuristics draw)
         format: the format's name
         template: prompt with the fields {a} and {b}
-        threshold: score that a label needs
-        output: heuristics table
-        maps_output: activation maps, as safetensors
+        output: maps of the shared neurons with 8 bits a value and a sample of all, as safetensors
+        labelled_output: exact maps of all labelled neurons, as safetensors
     """
     settings = recorded(locals())
 
     from form_invariance.experiment.model_options import load_model
     from form_invariance.stages.heuristics import map_files
-    from form_invariance.stages.heuristics.labels import label_cell
-    from form_invariance.stages.heuristics.null import read_null
+    from form_invariance.stages.heuristics.activations import cell_maps
     from form_invariance.stages.heuristics.pairs import grid_of
-    from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
-    from form_invariance.tables.files import read_table, write_table, write_tensors
+    from form_invariance.stages.heuristics.table import LABELLED_NEURONS, ordered
+    from form_invariance.tables.files import read_table, write_tensors
     from form_invariance.tables.keys import common_keys
 
     keys = {**common_keys(neurons), "format": format}
     decoder, tokenizer = load_model(model)
-    pairs, chosen = grid_of(grid), read_table(neurons, LABELLED_NEURONS)
-    random = read_null(null, recorded({"grid": grid, "seed": seed}), pairs)
-    maps, table = label_cell(
-        decoder, tokenizer, template, keys["operator"], pairs, chosen, threshold, random, seed
-    )
-    provenance = {
-        **settings,
-        "device": str(decoder.device),
-        "neurons": int((chosen["neurons"] == SHARED).sum()),
-    }
-    write_tensors(maps, maps_output, map_files.KIND, provenance, keys)
-    write_table(table, output, HEURISTICS, provenance, keys)
+    pairs, labelled = grid_of(grid), ordered(read_table(neurons, LABELLED_NEURONS))
+    shared = (labelled["neurons"] == SHARED).to_numpy()
+    exact, logits = cell_maps(decoder, tokenizer, template, keys["operator"], pairs, labelled, seed)
+    provenance = {**settings, "device": str(decoder.device), "neurons": int(shared.sum())}
+    shown = map_files.to_arrays(exact[shared], logits[shared], pairs, labelled[shared])
+    sample = map_files.sample(exact, pairs, seed, keys["operator"])
+    write_tensors(shown | sample, output, map_files.KIND, provenance, keys)
+    write_tensors({"maps": exact, "logits": logits}, labelled_output, map_files.EXACT, provenance, keys)
+
+
+def label(
+    *,
+    grid: GridOptions,
+    null: Path,
+    neurons: Path,
+    maps: Path,
+    threshold: float,
+    seed: Seed,
+    processes: int = 1,
+    output: Path,
+) -> None:
+    """Find the heuristics that a cell's neurons follow.
+
+    Args:
+        null: random maps of the grid (heuristic-null)
+        neurons: neurons to label (heuristics draw)
+        maps: exact maps of these neurons (heuristics maps)
+        threshold: score that a label needs
+        processes: how many label at the same time; default: 1
+        output: heuristics table
+    """
+    settings = recorded({name: value for name, value in locals().items() if name != "processes"})
+
+    from form_invariance.stages.heuristics import map_files
+    from form_invariance.stages.heuristics.labels import label_maps
+    from form_invariance.stages.heuristics.null import check_drawn_with, read_null
+    from form_invariance.stages.heuristics.pairs import grid_of
+    from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS, ordered
+    from form_invariance.tables.files import read_table, read_tensors, write_table
+    from form_invariance.tables.keys import common_keys
+
+    keys, drawn_with = common_keys(maps), recorded({"grid": grid, "seed": seed})
+    pairs, labelled = grid_of(grid), ordered(read_table(neurons, LABELLED_NEURONS))
+    random = read_null(null, drawn_with, pairs)
+    arrays, made = read_tensors(maps, map_files.EXACT)
+    check_drawn_with(maps, made, drawn_with)
+    # Every format has a shuffle of its own: the same would keep what the formats' maps have in common.
+    name = f"{keys['operator']}/{made['template']}"
+    table = label_maps(arrays["maps"], arrays["logits"], pairs, labelled, threshold, random, seed, name, processes)
+    write_table(table, output, HEURISTICS, settings, keys)
