@@ -12,7 +12,7 @@ from form_invariance.stages.heuristics.answer_sets import answer_set
 from form_invariance.stages.heuristics.names import EXPRESSIONS
 from form_invariance.stages.heuristics.null import make_null
 from form_invariance.stages.heuristics.pairs import Grid, kind_of, make_grid, published_part
-from form_invariance.stages.heuristics.ranking import rank
+from form_invariance.stages.heuristics.ranking import rank, ranked
 
 pytestmark = pytest.mark.slow
 
@@ -31,10 +31,6 @@ def mixed_maps(grid):
     operand, result = (rng.normal(size=(8, len(a))) + 6 * np.stack(classes) for classes in (operand, result))
     operand[0], result[0] = operand[0].round(), result[0].round()
     return operand.astype(np.float32), result.astype(np.float32)
-
-
-def ranked(maps):
-    return [rank(values) for values in maps]
 
 
 @pytest.mark.parametrize("operator", EXPRESSIONS)

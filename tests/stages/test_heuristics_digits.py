@@ -23,7 +23,7 @@ from form_invariance.stages.heuristics.pairs import (
     result_ranges,
     take,
 )
-from form_invariance.stages.heuristics.ranking import rank
+from form_invariance.stages.heuristics.ranking import ranked
 from form_invariance.stages.heuristics.rules import make_rules
 
 TENS, UNITS = (Arithmetic("a + b", OperandRange(10, 99, 10, 99), digit) for digit in (0, 1))
@@ -75,8 +75,7 @@ def test_planted_maps_get_their_rules():
     maps = np.stack([members_of(rule, grid) for rule in rules]) + 0.2 * rng.random((3, len(grid.a)))
     noise = rng.standard_normal(maps.shape)
     operand, result = np.concatenate([maps[:2], noise[2:]]), np.concatenate([noise[:2], maps[2:]])
-    rankings = [[rank(values) for values in some] for some in (operand, result)]
-    table = strict.score(*rankings, grid, null.make_null(grid, maps=(150, 250)))
+    table = strict.score(ranked(operand), ranked(result), grid, null.make_null(grid, maps=(150, 250)))
     best = table[table["label"]].sort_values("score").groupby("neuron").last()
     assert best["heuristic"].map(family).tolist() == [*rules.values()]
     assert best["score"].tolist() == pytest.approx([1, 1, 1])

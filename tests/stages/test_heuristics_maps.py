@@ -19,7 +19,7 @@ from form_invariance.stages.heuristics.labels import label_maps, shuffled
 from form_invariance.stages.heuristics.names import family
 from form_invariance.stages.heuristics.null import make_null
 from form_invariance.stages.heuristics.pairs import Grid, grid_prompts, make_grid
-from form_invariance.stages.heuristics.ranking import rank
+from form_invariance.stages.heuristics.ranking import ranked
 from form_invariance.stages.heuristics.rules import make_rules
 from form_invariance.stages.heuristics.table import HEURISTICS, strict_labels
 from form_invariance.tables.files import read_tensors, write_tensors
@@ -113,7 +113,7 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
     short = Grid(a[below], b[below], answer[below], "addition", grid.max_operand)
     keys = ["layer", "neuron", "heuristic"]
     for activations, k_maps in {"observed": maps, "shuffled": shuffled(maps, 7, "x")}.items():
-        rankings = [[rank(values) for values in some] for some in (k_maps, k_maps * logits[:, place])]
+        rankings = ranked(k_maps), ranked(k_maps * logits[:, place])
         # Both modes' own scores, of observed maps from half the threshold on, of shuffled ones the labels alone.
         old = published.score(*([one.among(below) for one in some] for some in rankings), short)
         assert activations == "shuffled" or old.duplicated(["neuron", "heuristic"]).any()

@@ -18,7 +18,7 @@ from form_invariance.stages.heuristics.classes import PairClass
 from form_invariance.stages.heuristics.counts import counter
 from form_invariance.stages.heuristics.names import EXPRESSIONS, family, of_result
 from form_invariance.stages.heuristics.pairs import Grid, make_digit_grid, make_grid
-from form_invariance.stages.heuristics.ranking import rank
+from form_invariance.stages.heuristics.ranking import rank, ranked
 from form_invariance.stages.heuristics.rules import make_rules
 from form_invariance.stages.heuristics.smoothness import LAGS, autocorrelation, random_maps
 
@@ -36,9 +36,7 @@ def null_of(expression, max_operand, maps=(nulls.SCALE_MAPS, nulls.MAPS)):
 
 
 def scored(operand, result, grid, null, **options):
-    return strict.score(
-        [rank(values) for values in operand], [rank(values) for values in result], grid, null, **options
-    )
+    return strict.score(ranked(operand), ranked(result), grid, null, **options)
 
 
 @pytest.mark.parametrize("operator", EVERY)
@@ -243,7 +241,7 @@ SPARSE = Grid(np.array([0, 1, 5]), np.array([0, 0, 5]), np.array([0, 1, 10]), "a
 @pytest.mark.parametrize("grid", [make_grid("a * 60 + b", 25), make_grid("a + b", 2 * LAGS[3]), SPARSE])
 def test_smoothness_equals_plain_loops(grid):
     maps = np.stack([0 * grid.a, np.random.default_rng(0).normal(size=len(grid.a)), grid.a // 3]).astype(float)
-    found = [autocorrelation(rank(values), grid) for values in maps]
+    found = [autocorrelation(ranking, grid) for ranking in ranked(maps)]
     for row, values in zip(found[1:], maps[1:], strict=True):
         np.testing.assert_allclose(row, plain_autocorrelation(values, grid), atol=1e-5)
     assert found[0].tolist() == [0] * 2 * len(LAGS)

@@ -11,7 +11,7 @@ from stub_checkout import ROOT, snakemake
 
 from benchmark.measure import replay_operations
 from form_invariance.cli import main
-from form_invariance.workflow import config_check, job_costs, plan
+from form_invariance.workflow import config_check, job_costs, plan, table_costs
 
 pytestmark = pytest.mark.slow
 
@@ -100,18 +100,18 @@ def test_long_jobs_on_tables_have_hours_and_several_processes(tmp_path):
     config = {**config_check.load(ROOT / "config/config.yaml"), **config}
     jobs = [
         plan.Job(rule, {"model": "llama-3-8b"} if rule != "heuristic_null" else {}, rule, "", False)
-        for rule in job_costs.TABLES
+        for rule in table_costs.TABLES
     ]
     jobs.append(plan.Job("dataset", {"model": "llama-3-8b"}, "dataset", "", False))
     found = plan.make(jobs, jobs, tmp_path, config).set_index("rule")
     labels = found["seconds"]["heuristics"]
     shared = config["k_shown"] / 2 * 16
-    assert labels == pytest.approx((4 * shared + 400) * 300**2 * job_costs.LABELLING)
+    assert labels == pytest.approx((4 * shared + 400) * (table_costs.A_MAP + 300**2 * table_costs.A_PAIR))
     assert (found["seconds"].drop("dataset") > 60).all()
     assert np.isnan(found["seconds"]["dataset"])
     assert not found["loads"].any()
-    assert job_costs.labelling_processes(config, "llama-3-8b") == min(8, labels // 60)
-    assert job_costs.labelling_processes(CONFIG | {"heuristic_max_operand": 9}, "m") == 1
+    assert table_costs.labelling_processes(config, "llama-3-8b") == min(8, labels // 60)
+    assert table_costs.labelling_processes(CONFIG | {"heuristic_max_operand": 9}, "m") == 1
 
 
 def test_operations_of_exact_patching_are_those_of_the_bench():

@@ -18,7 +18,7 @@ rule labelled_neurons:
     # With what waits for it, the longest chain after the rankings.
     priority: 1
     conda:
-        "../../envs/gpu.yaml"
+        "../../envs/cpu.yaml"
     params:
         code=source_digest("heuristics draw"),
         settings=settings("seed", k="k_shown"),
@@ -45,7 +45,7 @@ rule activation_maps:
     conda:
         "../../envs/gpu.yaml"
     params:
-        code=source_digest("heuristics maps"),
+        code=source_digest("activation-maps"),
         model=model_options,
         grid=lambda wildcards: GRIDS[wildcards.operator],
         template=lambda wildcards: config_check.template_of(config, wildcards.format, wildcards.operator),
@@ -53,7 +53,7 @@ rule activation_maps:
     resources:
         **model_job("activation_maps", extra_mb=2000),
     shell:
-        "python -m form_invariance heuristics maps {params.model:q} --model-files {input.model_files:q}"
+        "python -m form_invariance activation-maps {params.model:q} --model-files {input.model_files:q}"
         " --neurons {input.neurons:q} --format {wildcards.format:q} {params.grid:q} --template={params.template:q}"
         " {params.settings:q} --output {output.shown:q} --labelled-output {output.labelled:q} 2> {log:q}"
 
@@ -76,9 +76,9 @@ rule heuristics:
         code=source_digest("heuristics label"),
         grid=lambda wildcards: GRIDS[wildcards.operator],
         settings=settings("seed", max_operand="heuristic_max_operand", threshold="heuristic_threshold"),
-    threads: lambda wildcards: job_costs.labelling_processes(config, wildcards.model)
+    threads: lambda wildcards: table_costs.labelling_processes(config, wildcards.model)
     resources:
-        **table_job(mem_mb=4000, minutes=120),
+        **table_job(mem_mb=6000, minutes=120),
     shell:
         "python -m form_invariance heuristics label --null {input.null:q} --neurons {input.neurons:q}"
         " --maps {input.maps:q} {params.grid:q} {params.settings:q} --processes {threads} --output {output:q}"

@@ -1,4 +1,4 @@
-"""What a job costs, before it has ever run: floating-point operations and weights to read, or a core's seconds.
+"""What a job that runs a model costs, before it has ever run: floating-point operations and weights to read.
 
 Where a quantity is known only after an earlier stage (how many neurons are shared, how many pairs can be
 transferred), the largest likely one is taken.
@@ -13,7 +13,6 @@ from form_invariance.beyond.specificity.table import MEANS, MOST
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.neuron_sets import CONTROLS, MATCHED
 from form_invariance.problems.configured import copies
-from form_invariance.stages.heuristics.names import MAPS, MODES, MOST_BASELINES, POPULATIONS, SCALE_MAPS
 from form_invariance.workflow import machine
 from form_invariance.workflow.config_check import template_of
 from form_invariance.workflow.job_sizes import kind, known_sizes, parameters
@@ -23,9 +22,6 @@ RATES = {"float32": 40e12, "tf32": 200e12, "bfloat16": 400e12}
 BYTES = {"float32": 4, "tf32": 4, "bfloat16": 2}
 READING = 1e9
 """Assumed bytes of weights that a job reads per second."""
-LABELLING, PERMUTING = 2e-7, 2.5e-8
-"""Assumed seconds of a core in which a pair of a map, K and KV, is labelled, and a set of families permuted."""
-MOST_PROCESSES = 8
 ACTIVATIONS = 1
 """Assumed gigabytes of GPU memory beyond the weights."""
 STARTING = 20
@@ -187,12 +183,13 @@ def _interventions(cell: Cell) -> float:
 
 
 def _neuron_effects(cell: Cell) -> float:
-    return _shared(cell.config, cell.size) * cell.config["eval_prompts"] * cell.size.late_token
+    neurons = cell.config["k_shown"] / 2 * cell.size.late
+    return neurons * cell.config["eval_prompts"] * cell.size.late_token
 
 
 def _promoted_tokens(cell: Cell) -> float:
     # Once a model and operator, not once a format.
-    return _shared(cell.config, cell.size) * cell.size.unembedding / len(cell.config["formats"])
+    return cell.config["k_shown"] / 2 * cell.size.late * cell.size.unembedding / len(cell.config["formats"])
 
 
 def _row_activations(cell: Cell) -> float:
@@ -266,45 +263,6 @@ OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "precision": _precision,
 }
 """Floating-point operations of every rule that runs a model, in one cell."""
-
-
-def _heuristics(config: Mapping[str, Any], size: Size) -> float:
-    # Matched neurons are as many as the shared ones, whose activations are labelled once more when shuffled.
-    shared = _shared(config, size)
-    return (4 * shared + 2 * min(shared, MOST_BASELINES)) * config["heuristic_max_operand"] ** 2 * LABELLING
-
-
-def _agreement(config: Mapping[str, Any], size: Size) -> float:
-    neurons = _shared(config, size) * len(config["formats"])
-    return neurons * (1 + len(POPULATIONS)) * len(MODES) * 6 * config["permutations"] * PERMUTING
-
-
-def _heuristic_null(config: Mapping[str, Any], size: Size) -> float:
-    return (SCALE_MAPS + MAPS) * config["heuristic_max_operand"] ** 2 * LABELLING / 2
-
-
-def _shared(config: Mapping[str, Any], size: Size) -> float:
-    return float(config["k_shown"] / 2 * size.late)
-
-
-TABLES: dict[str, Callable[[Mapping[str, Any], Size], float]] = {
-    "heuristics": _heuristics,
-    "agreement": _agreement,
-    "heuristic_null": _heuristic_null,
-}
-"""Seconds of a core of a job of every rule without a model whose jobs may take more than a minute."""
-
-
-def table_seconds(rule: str, config: Mapping[str, Any], model: str) -> float:
-    """Assumed seconds of a core of a job of `TABLES`; a job of all models is of none."""
-    models = config["models"]
-    size = size_of(models.get(model, next(iter(models.values()))))
-    return TABLES[rule](config, replace(size, late_from=config["late_from"]))
-
-
-def labelling_processes(config: Mapping[str, Any], model: str) -> int:
-    """Processes of a job that labels neurons: one for each of its minutes."""
-    return max(1, min(MOST_PROCESSES, int(table_seconds("heuristics", config, model) // 60)))
 
 
 def operations(rule: str, config: Mapping[str, Any], model: str, wildcards: Mapping[str, str]) -> float:

@@ -13,7 +13,7 @@ from tabulate import tabulate  # type: ignore[import-untyped]
 
 from form_invariance.model import hub
 from form_invariance.model.files import is_hub_id
-from form_invariance.workflow import job_costs, machine
+from form_invariance.workflow import job_costs, machine, table_costs
 from form_invariance.workflow.job_costs import GROUPED, GROUPED_RULES
 
 EVERY_MODEL = "all models"
@@ -114,8 +114,8 @@ def make(
 
     The estimate is the job's last run, else the mean over the same rule and model, else what its operations take
     at a rate, and its weights at another. The rate is the given one, else that of the model's past jobs, else an
-    assumed one. Of jobs that read no weights and never ran, only those of `job_costs.TABLES` have an estimate; the
-    others have NaN.
+    assumed one. Of jobs that read no weights and never ran, those of `table_costs.TABLES` have an estimate, the
+    others NaN.
 
     Args:
         pending: the jobs that would run, with the reasons.
@@ -146,8 +146,13 @@ def _estimates(
 ) -> pd.Series:
     """Seconds of jobs that read weights, by their operations, and of long ones on tables; NaN for all others."""
     found = pd.Series(float("nan"), jobs.index)
-    for i, job in jobs[jobs["rule"].isin(list(job_costs.TABLES))].iterrows():
-        found[i] = job_costs.table_seconds(job["rule"], config, job["model"])
+    tables = jobs[jobs["rule"].isin(list(table_costs.TABLES))]
+    found[tables.index] = np.array(
+        [
+            table_costs.table_seconds(rule, config, model)
+            for rule, model in zip(tables["rule"], tables["model"], strict=True)
+        ]
+    )
     for (model, on_gpu), own in jobs[jobs["loads"]].groupby(["model", "on_gpu"]):
         settings = config["models"][str(model)]
         work = pd.Series(

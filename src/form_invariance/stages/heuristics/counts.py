@@ -28,7 +28,7 @@ def counter(classes: Sequence[PairClass], grid: Grid) -> Counter:
     values = {"op1": grid.a, "op2": grid.b, "result": grid.answer}
     parts = []
     for name in np.unique(kind):
-        columns = np.flatnonzero(kind == name)
+        columns = np.flatnonzero(kind == name).tolist()
         parts.append((columns, _part([classes[column] for column in columns], len(grid.a), values.get(name))))
 
     def hits(ranking: Ranking) -> tuple[np.ndarray, np.ndarray]:

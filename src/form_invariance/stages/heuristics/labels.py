@@ -13,7 +13,7 @@ from form_invariance.stages.heuristics.classes import base_rate
 from form_invariance.stages.heuristics.names import DIGIT, SHARED, family
 from form_invariance.stages.heuristics.null import Null
 from form_invariance.stages.heuristics.pairs import Grid, published_part
-from form_invariance.stages.heuristics.ranking import rank
+from form_invariance.stages.heuristics.ranking import ranked
 from form_invariance.stages.heuristics.table import HEURISTICS
 
 ROWS = 16
@@ -42,7 +42,7 @@ def _both_modes(
 ) -> pd.DataFrame:
     """Scores by both modes, each map ranked once; columns mode, neuron (row of the maps) and the scores'."""
     answer = np.unique(grid.answer, return_inverse=True)[1]
-    operand, result = ([rank(values) for values in some] for some in (maps, maps * logits[:, answer]))
+    operand, result = ranked(maps), ranked(maps * logits[:, answer])
     tables = [strict.score(operand, result, grid, null, threshold, floor).assign(mode="strict")]
     if grid.kind != DIGIT:  # The published algorithm knows no digits.
         keep, part = _part(grid)

@@ -62,3 +62,8 @@ def rank(values: np.ndarray) -> Ranking:
     if len(changes) == len(values) - 1:
         return Ranking(order)
     return Ranking(order, np.concatenate([[0], changes, [len(values)]]))
+
+
+def ranked(maps: np.ndarray) -> list[Ranking]:
+    """The rankings of maps (neurons, N)."""
+    return [rank(values) for values in maps]
