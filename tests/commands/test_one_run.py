@@ -234,7 +234,7 @@ def test_halves_without_a_size_are_refused(folder, capsys):
 
 
 def test_another_template_than_that_of_the_census_is_refused(folder, tmp_path, capsys):
-    words = first_call(folder, "heuristics", "label")
+    words = first_call(folder, "activation-maps")
     place = next(n for n, word in enumerate(words) if word.startswith("--template="))
     changed = [*words, "--output", str(tmp_path / "x.parquet")]
     changed[place] = "--template=({a}+{b})="

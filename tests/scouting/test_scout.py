@@ -21,7 +21,7 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.problems.templates import check_fields, fill
-from form_invariance.scouting import proposal, questions, scout_command, sizes, trial, writing
+from form_invariance.scouting import lowering, proposal, questions, scout_command, sizes, trial, writing
 from form_invariance.scouting.choice import choose, is_enough, left_out, search
 from form_invariance.scouting.other_tasks import other_tasks
 from form_invariance.scouting.questions import Question, draw
@@ -110,6 +110,28 @@ def test_a_trial_is_as_good_as_its_worst_digit(packaged, monkeypatch):
     question = Question("sum", task, {"symbolic": ("{a}+{b}=",)}, digits=2)
     (row,) = trial.trials(None, packaged["embedded-digits"][1], [question], 0, [0]).to_dict("records")
     assert (row["misfit"], row["right"], row["by_digit"]) == ("", 0.5, [1.0, 0.5])
+
+
+def test_hopeless_wordings_end_early_and_trials_end_in_time(packaged, monkeypatch):
+    asked = []
+
+    def ask(model, tokenizer, prompts, wanted):
+        asked.append(len(prompts))
+        return {"correct": np.full(len(prompts), prompts[0].endswith("="))}
+
+    monkeypatch.setattr(trial, "ask", ask)
+    wordings = {"x": ("{a}+{b}=", "{a} {b} is "), "y": ("{a} and {b}=",)}
+    question = Question("sum", Arithmetic("a + b", OperandRange(6, 99, 3, 99)), wordings)
+    given = [None, packaged["embedded-shared"][1], [question], 0, [0]]
+    every = trial.trials(*given)
+    assert asked == [8, 16, 8, 16, 8]
+    assert every[["wording", "right"]].values.tolist() == [
+        ["{a}+{b}=", 1],
+        ["{a} {b} is ", 0],
+        ["{a} and {b}=", 1],
+    ]
+    monkeypatch.setattr(trial, "time", SimpleNamespace(monotonic=iter(range(9)).__next__))
+    assert trial.trials(*given, until=0.5)["wording"].tolist() == ["{a}+{b}=", "{a} and {b}="]
 
 
 @pytest.mark.nightly
@@ -286,17 +308,16 @@ def census(rows, right):
 
 
 def test_the_shown_circuit_is_at_most_a_quarter_of_what_is_ranked():
-    for width, shown in ((3, [1]), (16, [4]), (100, [10, 20]), (9000, [10, 20, 50])):
-        steps = sizes.steps(width, np.inf, 0.9)
-        assert {step["k_shown"] for step in steps} == {*shown}
-        assert all(step["k_shown"] in step["k"] for step in steps)
-        assert all(step["k_shown"] <= max(step["candidates"] / 4, 1) for step in steps)
+    for candidates, shown in ((3, 1), (16, 4), (100, 20), (9000, 50)):
+        every, few = sizes.circuits(candidates), sizes.circuits(candidates, few=True)
+        assert every["k_shown"] == few["k_shown"] == shown <= max(candidates / 4, 1)
+        assert set(few["k"]) == {min(every["k"]), shown, max(every["k"])} <= set(every["k"])
 
 
 @pytest.mark.parametrize(("rows", "right"), [(62, 25), (62, 60), (500, 250), (40, 20)])
 def test_the_sizes_of_a_table_are_those_that_its_right_rows_give(rows, right):
     own = {(name, "t"): (census(rows, right), name) for name in ("x", "y")}
-    steps = sizes.steps(100, rows, right / rows)
+    steps = sizes.steps(rows, right / rows)
     assert all(2.8 * (step["train_prompts"] + step["eval_prompts"]) <= right for step in steps[1:])
     found = sizes.of_tables(steps[-1], own, 0)
     choice = Choice(found["train_prompts"], found["eval_prompts"], found["corrupt_seeds"], 0)
@@ -326,16 +347,68 @@ def test_refusals(sums, capsys, monkeypatch, words, sentence):
     assert sums.read_bytes() == before
 
 
-@pytest.mark.parametrize(("longest", "chosen"), [(5, 1), (20, 2), (29, 2), (99, 3)])
-def test_the_largest_experiment_that_fits_is_proposed(monkeypatch, longest, chosen):
-    monkeypatch.setattr(sizes, "steps", lambda *_: [1, 2, 3])
-    monkeypatch.setattr(sizes, "of_tables", lambda own, *_: own)
-    monkeypatch.setattr(sizes, "seconds", lambda config, *_: 10.0 * config["k"])
-    monkeypatch.setattr(proposal, "configuration", lambda _, own: f"k: {own}")
-    experiment = SimpleNamespace(width=1, seed=0, settings={"source": "m"})
-    censuses = {"sums": (pd.DataFrame({"correct": [True]}), None)}
-    text, config, seconds = proposal.fit(experiment, censuses, 1.0, longest)
-    assert (text, config["k"], seconds) == (f"k: {chosen}", chosen, 10 * chosen)
+@pytest.fixture
+def digits_experiment():
+    """Three digits, two operators, three formats, many tasks."""
+    task = Arithmetic("a + b", OperandRange(100, 999, 100, 999), 2)
+    asked = [
+        Question(name, replace(task, expression=text), {}, 3)
+        for name, text in (("sum", "a + b"), ("less", "a - b"))
+    ]
+    shares = {
+        "x": {"sum": [0.9], "less": [0.7]},
+        "y": {"sum": [0.9], "less": [0.8]},
+        "z": {"sum": [0.6], "less": [0.5]},
+    }
+    chosen = trials_of(shares).assign(template="{a}?{b}=", by_digit=[[0.9]] * 6)
+    bases = {"copying": "a", "list": "a", "comparing": "max(a, b)", "counting": "a + 1"}
+    templates = {"templates": dict.fromkeys("xyz", "{a}=")}
+    tasks = {
+        f"{name}_{digit}": {"expression": text, "digit": digit, **templates}
+        for name, text in bases.items()
+        for digit in range(3)
+    }
+    settings = {"source": "nobody/large-1.5b"}
+    return writing.Experiment(settings, 9000, asked, chosen, {}, tasks, 0)
+
+
+def test_what_is_left_out_goes_in_order_until_the_minutes_are_kept(digits_experiment, monkeypatch):
+    """By a constructed rate: each rate's experiment fits, and is the first that does."""
+    monkeypatch.setattr(sizes, "seconds", lambda config, name, rate: cost(config) / rate)
+
+    def cost(config):
+        cells = len(config["operators"]) * len(config["formats"])
+        once = config["train_prompts"] * config["candidates"] + 40 * config["eval_prompts"] * len(config["k"])
+        return cells * (once + 3000 * len(config["specificity_tasks"]))
+
+    kinds, costs, before = [], [], np.inf
+    steps = sizes.steps(np.inf, 0.9)
+    for smaller, settings, kind, _ in lowering.smaller(digits_experiment, steps):
+        config = yaml.safe_load(writing.configuration(smaller, settings))
+        costs.append(cost(config))
+        assert costs[-1] <= before
+        before = costs[-1]
+        kinds += [kind] * (kind not in kinds)
+        assert config["k_shown"] in config["k"]
+        assert config["k_shown"] <= config["candidates"] / 4
+    assert kinds == ["", "tasks", "k", "candidates", "prompts", "digits", "operator", "format"]
+    assert set(config["operators"]) == {"sum_tens", "sum_units"}
+    assert set(config["formats"]) == {"x", "y"}
+    assert set(config["specificity_tasks"]) == {"copying_2", "comparing_2"}
+    for number in (0, 1, 2, 5, len(costs) - 1):
+        _, config, seconds, left_out = proposal.fit(digits_experiment, {}, costs[number] / 3599, 3600)
+        assert seconds <= 3600
+        assert cost(config) == costs[number], number
+        assert len(left_out) == min(number, 3) + (number > 7) * 4
+    assert left_out[0].startswith("tasks copying_0, copying_1, list_0, ")
+    assert left_out[0].endswith(f": with them the experiment takes {costs[0] / costs[-1] * 3599 / 60:.0f} minutes")
+    assert [one.partition(":")[0] for one in left_out[4:]] == [
+        "digits before the tens",
+        "operators less",
+        "formats z",
+    ]
+    with pytest.raises(UserError, match=r"^--minutes 60: the smallest experiment takes about 120 minutes"):
+        proposal.fit(digits_experiment, {}, costs[-1] / 7199, 3600)
 
 
 def test_a_name_stays_a_name_in_yaml():
@@ -353,7 +426,9 @@ def test_every_job_reads_the_model(monkeypatch):
     jobs = 2 * len(config["formats"]) * operators + operators + 12
     assert found[1] - found[0] == pytest.approx(60 * jobs / sizes.machine.cores())
     start = 100 - sizes.job_costs.STARTING + sizes._STARTING
-    assert found[0] == pytest.approx(start * jobs / sizes.machine.cores())
+    cells = {"heuristics": len(config["formats"]) * operators, "agreement": operators, "heuristic_null": operators}
+    tables = sum(n * sizes.table_costs.table_seconds(rule, config, "embedded-shared") for rule, n in cells.items())
+    assert found[0] == pytest.approx((start * jobs + tables) / sizes.machine.cores())
     rules = {*sizes.job_costs.OPERATIONS} - {"row_activations", "precision"}
     work = sum(sizes.job_costs.operations(rule, config, "embedded-shared", {}) for rule in rules)
     assert sizes.seconds(config, "embedded-shared", 1e9) - found[1] == pytest.approx(work / 1e9)

@@ -7,12 +7,12 @@ import pytest
 from plain_heuristics import plain_labels, plain_strict, remains, strict_classes, strict_multi
 
 from form_invariance.errors import UserError
-from form_invariance.stages.heuristics import classes, published, strict
-from form_invariance.stages.heuristics.answer_sets import answer_sets
+from form_invariance.stages.heuristics import published, strict
+from form_invariance.stages.heuristics.answer_sets import answer_set
 from form_invariance.stages.heuristics.names import EXPRESSIONS
 from form_invariance.stages.heuristics.null import make_null
 from form_invariance.stages.heuristics.pairs import Grid, kind_of, make_grid, published_part
-from form_invariance.stages.heuristics.ties import rank
+from form_invariance.stages.heuristics.ranking import rank, ranked
 
 pytestmark = pytest.mark.slow
 
@@ -34,22 +34,20 @@ def mixed_maps(grid):
 
 
 @pytest.mark.parametrize("operator", EXPRESSIONS)
-def test_published_scores_equal_the_golden_data(operator, monkeypatch):
-    monkeypatch.setattr(classes, "ROWS", 5)
+def test_published_scores_equal_the_golden_data(operator):
     table = pd.read_parquet(GOLDEN / f"{operator}_activations.parquet").sort_values(["op1", "op2"])
     grid = Grid(*table[["op1", "op2", "result"]].to_numpy(np.int64).T, operator, 100)
-    maps = table.iloc[:, 3:].to_numpy(np.float32).T
+    maps = ranked(table.iloc[:, 3:].to_numpy(np.float32).T)
     theirs, keys = pd.read_parquet(GOLDEN / f"{operator}_scores.parquet"), ["neuron", "heuristic", "score"]
     tables = published.score(maps, maps, grid), published.score(maps, maps, grid, floor=0.3), theirs
     ours, floored, theirs = (one.sort_values(keys, ignore_index=True) for one in tables)
-    pd.testing.assert_frame_equal(ours, theirs, check_dtype=False, atol=1e-9, rtol=0)
+    pd.testing.assert_frame_equal(ours, theirs, check_dtype=False, check_exact=True)
     expected = ours.query("score >= 0.3").reset_index(drop=True)
     pd.testing.assert_frame_equal(floored, expected, check_dtype=False)
 
 
 def test_no_neuron_has_no_published_score():
-    none = np.zeros((0, 100), dtype=np.float32)
-    table = published.score(none, none, make_grid("a + b", 10))
+    table = published.score([], [], make_grid("a + b", 10))
     assert table.dtypes.map(str).to_dict() == {"neuron": "int64", "heuristic": "str", "score": "float64"}
     assert table.empty
 
@@ -71,11 +69,19 @@ def test_the_published_sets_have_two_to_five_answers(several):
     assert found == (sets if 1 < several < 6 else [])
 
 
-def test_pairs_are_ordered_by_activation_and_ties_by_the_grid(monkeypatch):
-    monkeypatch.setattr(classes, "ROWS", 3)
-    maps = np.random.default_rng(0).integers(3, size=(7, 400)).astype(np.float32)
-    for where, order in classes.orders(maps):
-        np.testing.assert_array_equal(order, np.argsort(-maps[where], axis=1, kind="stable"))
+def test_pairs_are_ordered_by_activation_and_ties_by_the_grid():
+    rng = np.random.default_rng(0)
+    maps = np.stack(
+        [rng.integers(-1, 2, 400), rng.normal(size=400), np.zeros(400), rng.integers(0, 2, 400) * -0.0]
+    )
+    maps[1, :6] = [-np.inf, -1e-42, -0.25, 1e-42, 3e38, np.inf]
+    for values in maps.astype(np.float32):
+        found, kept = rank(values), rng.random(400) < 0.5
+        np.testing.assert_array_equal(found.order, np.argsort(-values, kind="stable"))
+        np.testing.assert_array_equal(found.among(kept).order, np.argsort(-values[kept], kind="stable"))
+        for one, own in ((found, values), (found.among(kept), values[kept])):
+            starts = np.flatnonzero(np.diff(np.sort(-own), prepend=np.inf, append=np.inf))
+            np.testing.assert_array_equal(np.arange(len(own) + 1) if one.starts is None else one.starts, starts)
 
 
 SMALL = [("a * 900 + b * 90", 40), ("a // b", 4), ("a + b", 3)]  # fewer pairs than a class looks at, few answers
@@ -85,12 +91,12 @@ SMALL = [("a * 900 + b * 90", 40), ("a // b", 4), ("a + b", 3)]  # fewer pairs t
     ("expression", "max_operand"),
     [*product(ANY, [11]), *SMALL, *(pytest.param(one, 30, marks=pytest.mark.nightly) for one in ANY)],
 )
-def test_strict_scores_and_labels_equal_sets_of_pairs(expression, max_operand, monkeypatch):
-    monkeypatch.setattr(strict, "ROWS", 3)
+def test_strict_scores_and_labels_equal_sets_of_pairs(expression, max_operand):
     grid = make_grid(expression, max_operand)
     operand, result = mixed_maps(grid)
     null = make_null(grid, maps=(60, 170))
-    table = strict.score(operand, result, grid, threshold=0.5, null=null)
+    rankings = ranked(operand), ranked(result)
+    table = strict.score(*rankings, grid, null, threshold=0.5)
     known = strict_classes(grid)
     for neuron, maps in enumerate(zip(operand, result, strict=True)):
         found = plain_strict(grid, known, *maps)
@@ -101,7 +107,7 @@ def test_strict_scores_and_labels_equal_sets_of_pairs(expression, max_operand, m
         expected = np.array([found[name][:2] for name in rows.index]).reshape(-1, 2)
         np.testing.assert_allclose(rows[["score", "base_rate"]], expected, rtol=1e-9)
         np.testing.assert_allclose(rows["lift"], expected[:, 0] / expected[:, 1])
-    floored = strict.score(operand, result, grid, threshold=0.5, floor=0.55, null=null)
+    floored = strict.score(*rankings, grid, null, threshold=0.5, floor=0.55)
     pd.testing.assert_frame_equal(floored, table.query("score >= 0.55").reset_index(drop=True))
 
 
@@ -133,14 +139,14 @@ def test_sets_of_answers_equal_plain_ones(max_operand):
         values = rng.normal(size=len(grid.a)) + rng.choice([2.0, 4.0, 8.0]) * favoured
         # Every third map has ties at the cut of a set.
         values = np.maximum(values, np.quantile(values, 0.93)) if neuron % 3 == 0 else values
+        values = values.astype(np.float32)
         expected = strict_multi(grid, dict(enumerate(values.tolist())))
-        found = answer_sets(rank(values[None]), grid)[0]
+        found, score = answer_set(rank(values), grid) or (None, 0)
         assert ([found.name] if found else []) == [*expected]
         for name, places in expected.items():
             assert np.flatnonzero(found.members).tolist() == sorted(places)
-            score, base, *_ = plain_strict(grid, {}, values, values)[name]
-            assert (found.base, found.size) == (base, len(places))
-            assert found.score == pytest.approx(score)
+            assert found.size == len(places)
+            assert score == pytest.approx(plain_strict(grid, {}, values, values)[name][0])
             several.add(name.removeprefix("result_multi_value_")[0] if max_operand > 8 else len(places))
     assert several >= {8: {5}, 60: {*"2345"}, 110: {"5"}}[max_operand]
 
@@ -150,10 +156,11 @@ def test_what_remains_of_a_class_equals_the_plain_way():
     found = []
     for trial in range(400):
         own, explained = rng.random((2, 60)) < rng.choice([0.05, 0.3, 0.6, 1.0], size=(2, 1))
-        values = (rng.normal(size=60) + rng.choice([0, 2, 4]) * own).round(int(rng.integers(3)))
+        values = (rng.normal(size=60) + rng.choice([0, 2, 4]) * own).round(int(rng.integers(3))).astype(np.float32)
         places, gone = (frozenset(np.flatnonzero(mask).tolist()) for mask in (own, explained))
         expected = remains(places, gone, dict(enumerate(values.tolist())), 0.5)
-        assert strict._remains(own, explained, rank(values[None]), 0, 0.5) == expected, trial
+        assert strict._remains(own, explained, rank(values), 0.5) == expected, trial
+        assert strict._remains(own, explained, rank(-values), 0.5, bottom=True) == expected, trial
         found.append(expected)
     assert 50 < sum(found) < 350
 
@@ -166,5 +173,5 @@ def test_a_label_needs_the_threshold_beyond_chance_and_no_more():
     maps = (top + 0.001 * rng.random(256))[None].astype(np.float32)
     null = make_null(grid, maps=(300, 1200))
     for threshold, label in ((0.5, True), (0.501, False)):
-        table = strict.score(maps, 0 * maps, grid, threshold, null=null).set_index("heuristic")
+        table = strict.score(ranked(maps), ranked(0 * maps), grid, null, threshold).set_index("heuristic")
         assert table.loc["op1_0mod2", ["score", "base_rate", "label"]].tolist() == [0.75, 0.5, label]

@@ -5,12 +5,13 @@ import pytest
 from form_invariance.experiment.controls import draw_control
 from form_invariance.problems.operands import OperandRange
 from form_invariance.randomness import generator
-from form_invariance.stages.heuristics import labels, map_files, pairs
+from form_invariance.stages.heuristics import activations, baselines, pairs
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.baselines import MIXED, directions, labelled_neurons, mean_effects
 from form_invariance.stages.heuristics.names import DIRECTION, MATCHED, NOISE, SHARED
 from form_invariance.stages.heuristics.pairs import grid_prompts, make_grid
 from form_invariance.stages.heuristics.smoothness import random_maps
+from form_invariance.stages.heuristics.table import ordered
 
 SHARED_NEURONS = pd.DataFrame({"layer": [3, 1, 3], "neuron": [70, 5, 2]})
 
@@ -58,29 +59,40 @@ def test_mean_effects_are_known_where_every_format_has_the_neuron():
     np.testing.assert_array_equal(found[3], [np.nan, 5.5])
 
 
+def test_directions_and_noise_are_a_sample(monkeypatch):
+    monkeypatch.setattr(baselines, "MOST_BASELINES", 40)
+    shared = pd.DataFrame({"layer": np.repeat([1, 3], 30), "neuron": [*range(30)] * 2})
+    table = labelled_neurons(shared, *values(), 5, "addition")
+    assert table["neurons"].value_counts().to_dict() == dict.fromkeys([SHARED, *MATCHED], 60) | {
+        DIRECTION: 40,
+        NOISE: 40,
+    }
+    for kind in (DIRECTION, NOISE):
+        for layer, rows in table[table["neurons"] == kind].groupby("layer"):
+            assert rows["neuron"].tolist() == [*range(len(rows))]
+            assert 10 < len(rows) <= 30, layer
+
+
 @pytest.mark.slow
-def test_every_population_is_labelled_by_maps_of_its_own(tiny, monkeypatch):
+def test_every_population_has_maps_of_its_own(tiny, monkeypatch):
     model, tokenizer = tiny
     grid, template = make_grid("a + b", 12), "{a}+{b}="
     width = model.config.d_mlp
-    neurons = labelled_neurons(SHARED_NEURONS, *values(width), 5, "addition")
-    seen = {}
-    monkeypatch.setattr(map_files, "SAMPLED", 20)
-    monkeypatch.setattr(pairs, "check_template", lambda *given: seen.update(checked=given))
-    monkeypatch.setattr(labels, "label_maps", lambda *given: seen.update(labelled=given) or "the table")
-    mixed_up = neurons.sample(frac=1, random_state=0)
-    arrays, table = labels.label_cell(model, tokenizer, template, "addition", grid, mixed_up, 0.6, "the null", 5)
-    assert table == "the table"
-    assert seen["checked"] == (tokenizer, template, "template of addition", OperandRange(0, 11, 0, 22))
-    maps, written, given, rows, *others = seen["labelled"]
-    assert (given, len(maps)) == (grid, len(rows))
-    assert others == [0.6, "the null", 5, "addition/{a}+{b}="]
-    ordered = neurons.sort_values(["neurons", "layer", "neuron"], ignore_index=True)
-    pd.testing.assert_frame_equal(rows, ordered)
+    rows = ordered(labelled_neurons(SHARED_NEURONS, *values(width), 5, "addition"))
+    seen, check = [], pairs.check_template
+    monkeypatch.setattr(pairs, "check_template", lambda *given: seen.append(given) or check(*given))
+    maps, written = activations.cell_maps(model, tokenizer, template, "addition", grid, rows, 5)
+    assert seen == [(tokenizer, template, "template of addition", OperandRange(0, 11, 0, 22))]
+    assert (maps.dtype, written.dtype, maps.shape, written.shape) == (
+        *["float32"] * 2,
+        (len(rows), 144),
+        (len(rows), 23),
+    )
+    prompts, answers = grid_prompts(grid, tokenizer, template, "")
+    answers = answers[np.unique(grid.answer, return_index=True)[1]]
 
     def of(layer, numbers):
         chosen = {layer: np.asarray(numbers)}
-        prompts, answers = grid_prompts(grid, tokenizer, template, "")
         return operand_maps(model, tokenizer, prompts, chosen), answer_logits(model, answers, chosen)
 
     noise = random_maps(grid, 3, generator(5, "smooth-noise", "addition/{a}+{b}="))
@@ -88,20 +100,15 @@ def test_every_population_is_labelled_by_maps_of_its_own(tiny, monkeypatch):
     for layer, count in ((1, 1), (3, 2)):
         mixed = np.sort(generator(5, "directions", "addition", layer).choice(width, size=MIXED, replace=False))
         mixtures[layer] = directions(*of(layer, mixed), count, 5, "addition", layer)
-    for place, (kind, layer, neuron) in enumerate(ordered.itertuples(index=False)):
+    for place, (kind, layer, neuron) in enumerate(rows.itertuples(index=False)):
         if kind == NOISE:
-            expected = next(noise), np.ones(len(grid.a))
+            expected = next(noise), np.ones(23)
         elif kind == DIRECTION:
             expected = [part[neuron] for part in mixtures[layer]]
         else:
             expected = [part[0] for part in of(layer, [neuron])]
         np.testing.assert_allclose(maps[place], expected[0], atol=2e-5)
         np.testing.assert_allclose(written[place], expected[1], atol=2e-5)
-    expected = map_files.sample(maps, grid, 5, "addition")
-    for name, one in expected.items():
-        np.testing.assert_array_equal(arrays[name], one)
-    for some in (neurons[neurons["neurons"] == MATCHED[0]], neurons[:0]):
-        arrays, _ = labels.label_cell(model, tokenizer, template, "addition", grid, some, 0.6, "the null", 5)
-        assert (arrays["neurons"].shape, len(arrays["sampled"])) == ((0, 2), len(some))
-    arrays, _ = labels.label_cell(model, tokenizer, template, "addition", grid, mixed_up, 0.6, "the null", 5)
-    assert arrays["neurons"].tolist() == [[1, 5], [3, 2], [3, 70]]
+    for some in (rows[rows["neurons"] == MATCHED[0]], rows[:0]):
+        maps, written = activations.cell_maps(model, tokenizer, template, "addition", grid, some, 5)
+        assert (maps.shape, written.shape) == ((len(some), 144), (len(some), 23))

@@ -23,6 +23,7 @@ from form_invariance.stages.heuristics.pairs import (
     result_ranges,
     take,
 )
+from form_invariance.stages.heuristics.ranking import ranked
 from form_invariance.stages.heuristics.rules import make_rules
 
 TENS, UNITS = (Arithmetic("a + b", OperandRange(10, 99, 10, 99), digit) for digit in (0, 1))
@@ -74,7 +75,7 @@ def test_planted_maps_get_their_rules():
     maps = np.stack([members_of(rule, grid) for rule in rules]) + 0.2 * rng.random((3, len(grid.a)))
     noise = rng.standard_normal(maps.shape)
     operand, result = np.concatenate([maps[:2], noise[2:]]), np.concatenate([noise[:2], maps[2:]])
-    table = strict.score(operand, result, grid, null=null.make_null(grid, maps=(150, 250)))
+    table = strict.score(ranked(operand), ranked(result), grid, null.make_null(grid, maps=(150, 250)))
     best = table[table["label"]].sort_values("score").groupby("neuron").last()
     assert best["heuristic"].map(family).tolist() == [*rules.values()]
     assert best["score"].tolist() == pytest.approx([1, 1, 1])
@@ -94,7 +95,7 @@ def test_random_maps_come_back_from_their_file(task, tmp_path, monkeypatch):
     for name, values in null.to_arrays(made).items():
         np.testing.assert_array_equal(getattr(found, name), values, err_msg=name)
     assert made.scale_evidence.dtype == np.float32
-    with pytest.raises(UserError, match=r"of max_operand 40, not 41; draw them with the same --max-operand$"):
+    with pytest.raises(UserError, match=r"of max_operand 40, not 41; make them with the same --max-operand$"):
         null.read_null(path, {"expression": task.expression, "max_operand": 41}, grid)
     with pytest.raises(UserError, match=r"^--digit needs --operand-min"):
         heuristic_null(grid=GridOptions(expression="a + b", digit=0, max_operand=40), seed=3, output=path)

@@ -11,7 +11,7 @@ from form_invariance.model.decoder import Norm
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.templates import render
 from form_invariance.randomness import generator
-from form_invariance.stages.heuristics import map_files, published, strict
+from form_invariance.stages.heuristics import labels, map_files, published, strict
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.baselines import smooth_noise
 from form_invariance.stages.heuristics.classes import members_of
@@ -19,6 +19,7 @@ from form_invariance.stages.heuristics.labels import label_maps, shuffled
 from form_invariance.stages.heuristics.names import family
 from form_invariance.stages.heuristics.null import make_null
 from form_invariance.stages.heuristics.pairs import Grid, grid_prompts, make_grid
+from form_invariance.stages.heuristics.ranking import ranked
 from form_invariance.stages.heuristics.rules import make_rules
 from form_invariance.stages.heuristics.table import HEURISTICS, strict_labels
 from form_invariance.tables.files import read_tensors, write_tensors
@@ -88,34 +89,38 @@ def test_members_by_name_are_the_members_of_every_class(expression):
     np.testing.assert_array_equal(several, np.isin(grid.answer, (4, 9)))
 
 
-def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_maps():
+def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_maps(monkeypatch):
     a, b = np.indices((30, 40)).reshape(2, -1)
     a, b = a[a + b < 60], b[a + b < 60]  # the published grid leaves the answer 999 out
     answer = 940 + a + b
     grid = Grid(a, b, answer, "addition", 40)
     rng = np.random.default_rng(3)
-    maps = rng.normal(size=(5, len(a))).astype(np.float32)
+    maps, (answers, place) = (
+        rng.normal(size=(5, len(a))).astype(np.float32),
+        np.unique(answer, return_inverse=True),
+    )
     maps[0] += 6 * (a % 5 == 1)
     # One pattern at both ends; the higher score counts.
     maps[2] += 6 * ((b % 10 == 4) & (a < 15)) - 6 * ((b == 14) & (a >= 15))
-    logits = rng.normal(size=maps.shape).astype(np.float32)
-    upper = (answer >= answer.max() - 30) & (answer < answer.max() - 10)
-    logits[4] = np.sign(maps[4]) * (1 + 6 * upper)
+    logits = rng.normal(size=(5, len(answers))).astype(np.float32)
+    maps[4], logits[4] = abs(maps[4]), 1 + 6 * ((answers >= answers[-30]) & (answers < answers[-10]))
     null = make_null(grid, maps=(60, 120))
+    monkeypatch.setattr(labels, "ROWS", 2)
     table = label_maps(maps, logits, grid, ROWS, 0.6, null, 7, "x")
+    pd.testing.assert_frame_equal(label_maps(maps, logits, grid, ROWS, 0.6, null, 7, "x", processes=2), table)
     assert set(table["activations"]) == {"observed", "shuffled"}
     below = answer < 999
     short = Grid(a[below], b[below], answer[below], "addition", grid.max_operand)
     keys = ["layer", "neuron", "heuristic"]
     for activations, k_maps in {"observed": maps, "shuffled": shuffled(maps, 7, "x")}.items():
-        kv_maps = k_maps * logits
+        rankings = ranked(k_maps), ranked(k_maps * logits[:, place])
         # Both modes' own scores, of observed maps from half the threshold on, of shuffled ones the labels alone.
-        old = published.score(k_maps[:, below], kv_maps[:, below], short)
+        old = published.score(*([one.among(below) for one in some] for some in rankings), short)
         assert activations == "shuffled" or old.duplicated(["neuron", "heuristic"]).any()
         old = old.groupby(["neuron", "heuristic"], as_index=False)["score"].max()
         base = [members_of(name, short).mean() for name in old["heuristic"]]
         old = old.assign(base_rate=base, lift=old["score"] / base, p_value=np.nan, label=old["score"] >= 0.6)
-        new = strict.score(k_maps, kv_maps, grid, 0.6, null=null)
+        new = strict.score(*rankings, grid, null, 0.6)
         for mode, scores in (("reference", old), ("strict", new)):
             chosen = scores[scores["score"] >= 0.3] if activations == "observed" else scores[scores["label"]]
             places = ROWS.iloc[chosen["neuron"]]
@@ -144,8 +149,9 @@ def test_maps_come_back_from_their_file(tmp_path):
     rng = np.random.default_rng(1)
     maps = rng.normal(size=(3, len(grid.a))) * np.array([[1], [40], [0]])
     by_answer = rng.normal(size=(3, grid.answer.max() + 1))
-    logits = by_answer[:, grid.answer]
-    tensors = map_files.to_arrays(maps, logits, grid, {1: np.array([4, 9]), 3: np.array([2])})
+    logits, answers = by_answer[:, grid.answer], np.unique(grid.answer)
+    neurons = pd.DataFrame({"layer": [1, 1, 3], "neuron": [4, 9, 2]})
+    tensors = map_files.to_arrays(maps, by_answer[:, answers], grid, neurons)
     assert [str(tensors[name].dtype) for name in ("codes", "low", "step", "logits")] == ["uint8", *["float32"] * 3]
     write_tensors(tensors, tmp_path / "maps.safetensors", map_files.KIND, {})
     found = map_files.from_arrays(read_tensors(tmp_path / "maps.safetensors", map_files.KIND)[0])

@@ -3,7 +3,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from plain_heuristics import plain_strict, strict_classes
+from plain_heuristics import credited, plain_strict, strict_classes
 from scipy.linalg import sqrtm
 from scipy.ndimage import gaussian_filter
 from scipy.special import ndtri
@@ -14,12 +14,13 @@ from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics import counts, strict
 from form_invariance.stages.heuristics import null as nulls
-from form_invariance.stages.heuristics.counts import scorer
+from form_invariance.stages.heuristics.classes import PairClass
+from form_invariance.stages.heuristics.counts import counter
 from form_invariance.stages.heuristics.names import EXPRESSIONS, family, of_result
 from form_invariance.stages.heuristics.pairs import Grid, make_digit_grid, make_grid
+from form_invariance.stages.heuristics.ranking import rank, ranked
 from form_invariance.stages.heuristics.rules import make_rules
 from form_invariance.stages.heuristics.smoothness import LAGS, autocorrelation, random_maps
-from form_invariance.stages.heuristics.ties import rank, rank_untied, scores, untied
 
 pytestmark = pytest.mark.slow
 
@@ -34,6 +35,10 @@ def null_of(expression, max_operand, maps=(nulls.SCALE_MAPS, nulls.MAPS)):
     return nulls.make_null(make_grid(expression, max_operand), maps=maps)
 
 
+def scored(operand, result, grid, null, **options):
+    return strict.score(ranked(operand), ranked(result), grid, null, **options)
+
+
 @pytest.mark.parametrize("operator", EVERY)
 def test_maps_of_few_values_have_no_strict_label(operator):
     """Maps that have no relation to the operands; the first two are constant."""
@@ -46,7 +51,7 @@ def test_maps_of_few_values_have_no_strict_label(operator):
     maps = np.stack(maps).astype(np.float32)
     written = maps.copy()
     written[0] = grid.answer % 7 == 2  # the value vector alone follows a rule
-    table = strict.score(maps, written, grid, null=null_of(EVERY[operator], 40, (200, 400)))
+    table = scored(maps, written, grid, null_of(EVERY[operator], 40, (200, 400)))
     assert not table["label"].any(), table[table["label"]].to_string()
     constant = table[table["neuron"] == 1]
     np.testing.assert_allclose(constant["score"], constant["base_rate"], rtol=1e-12)
@@ -62,7 +67,7 @@ def test_p_of_smooth_noise_is_uniform(operator, capsys):
     widths = np.geomspace(1, 30, 500) / 2**0.5
     fields = (gaussian_filter(one, width, mode="wrap") for one, width in zip(noise, widths, strict=True))
     maps = np.stack([field[grid.a, grid.b] for field in fields])
-    table = strict.score(maps, maps, grid, null=null_of(EXPRESSIONS[operator], OPERANDS)).groupby("neuron")
+    table = scored(maps, maps, grid, null_of(EXPRESSIONS[operator], OPERANDS)).groupby("neuron")
     p, labelled = table["p_value"].min().to_numpy(), int(table["label"].any().sum())
     # p is a multiple of 1 / (1 + maps), so it is spread over its step.
     spread = p - np.random.default_rng(0).random(len(p)) / (1 + nulls.NEIGHBOURS)
@@ -108,7 +113,7 @@ def test_planted_neurons_get_exactly_their_family(operator):
     maps = (noise + 6 * np.stack([*classes.values()])).astype(np.float32)
     null = null_of(EXPRESSIONS[operator], 100, (200, 500))
     for sign in (1, -1):
-        table = strict.score(sign * maps, maps, grid, floor=0.5, null=null)
+        table = scored(sign * maps, maps, grid, null, floor=0.5)
         for neuron, name in enumerate(classes):
             labels = table[table["label"] & (table["neuron"] == neuron)]
             assert {family(one) for one in labels["heuristic"]} == {name}, (name, labels.to_string())
@@ -117,28 +122,36 @@ def test_planted_neurons_get_exactly_their_family(operator):
 def test_two_families_are_both_labels_at_the_lower_end():
     grid, rng = make_grid("a + b", 40), np.random.default_rng(0)
     maps = -6.0 * ((grid.a % 5 == 2) | ((10 <= grid.b) & (grid.b < 20))) - rng.normal(size=(1, len(grid.a)))
-    table = strict.score(maps, 0 * maps, grid, 0.3, null=null_of("a + b", 40, (200, 400)))
+    table = scored(maps, 0 * maps, grid, null_of("a + b", 40, (200, 400)), threshold=0.3)
     assert set(table[table["label"]]["heuristic"]) == {"op1_2mod5", "op2_range_10_20"}
 
 
 @pytest.mark.parametrize(
     "grid", [make_grid(EVERY[name], 30) for name in EVERY] + [DIGIT_GRID], ids=[*EVERY, "digit"]
 )
-def test_random_maps_are_scored_like_neurons(grid, monkeypatch):
-    """Classes of one number by its values, others by their pairs."""
-    rules, by_pair, of_pairs = make_rules(grid), counts._by_pair, []
-    monkeypatch.setattr(counts, "_by_pair", lambda classes: of_pairs.extend(classes) or by_pair(classes))
-    maps = np.stack([*random_maps(grid, 90, generator(5))]).astype(np.float32)
-    maps[0, :6] = [-np.inf, -1e-42, -0.25, 1e-42, 3e38, np.inf]
-    above = rank_untied(maps)
-    ranks = rank(maps)
-    assert (ranks.tied == 1).mean() > 0.99
-    assert untied(above).splits.shape == ranks.splits.shape
-    plain = (ranks.tied == 1).all(0)
-    np.testing.assert_array_equal(above[plain], ranks.above.T[plain])
-    found, expected = scorer(rules, grid)(above), scores(ranks, rules.classes)[0]
-    np.testing.assert_array_equal(found[plain], expected[plain])
-    assert plain.mean() > 0.5
+def test_hits_equal_the_plain_way(grid, monkeypatch):
+    """Classes of one number by its values, others by their pairs; also of another size, or empty."""
+    by_pair, of_pairs, total = counts._by_pair, [], len(grid.a)
+    monkeypatch.setattr(
+        counts, "_by_pair", lambda classes, *more: of_pairs.extend(classes) or by_pair(classes, *more)
+    )
+    classes, rng = make_rules(grid).classes, np.random.default_rng(0)
+    classes = classes[:: 1 + len(classes) // 200]
+    classes += [PairClass(one.name, one.members, one.size // 2, True) for one in classes[::5]]
+    classes += [
+        PairClass("op1_value_999", grid.a < 0, 0, True),
+        PairClass("same_operand", grid.a < 0, total + 9, True),
+    ]
+    hits = counter(classes, grid)
+    maps = np.stack([*random_maps(grid, 4, generator(5))]).astype(np.float32)
+    maps[:2] = rng.integers(0, 4, (2, total)), -(grid.a < 2)
+    for values in maps:
+        found = hits(rank(values))
+        for one, *ends in zip(classes, *found, strict=True):
+            size, places = min(one.size, total), np.flatnonzero(one.members).tolist()
+            sides = [values, -values if one.both_ends else values]
+            expected = [credited(dict(enumerate(side.tolist())), places, size) for side in sides]
+            np.testing.assert_allclose(ends, expected, rtol=1e-9, err_msg=one.name)
     assert not {one.name.split("_")[0] for one in of_pairs} & {"op1", "op2", "result"}
 
 
@@ -183,9 +196,10 @@ def test_the_null_equals_plain_loops(expression, max_operand, count, neighbours,
     largest = {kind: values[:, kinds == kind].max(1) for kind in (False, True)}
     np.testing.assert_allclose([null.largest_operand, null.largest_result], [*largest.values()], rtol=1e-4)
     rng = np.random.default_rng(0)
-    operand, result = rng.normal(size=(2, len(grid.a))) + np.stack([3 * (grid.a < 5), 0.5 * grid.b])
+    planted = np.stack([3 * (grid.a < 5), 0.5 * grid.b])
+    operand, result = (rng.normal(size=(2, len(grid.a))) + planted).astype(np.float32)
     result[np.isin(grid.answer, (2, 3))] += 20
-    table = strict.score(operand[None], result[None], grid, null=null).set_index("heuristic")
+    table = scored(operand[None], result[None], grid, null).set_index("heuristic")
     own = {False: plain_autocorrelation(operand, grid), True: plain_autocorrelation(result, grid)}
     chance = {}
     for kind in own:
@@ -227,7 +241,7 @@ SPARSE = Grid(np.array([0, 1, 5]), np.array([0, 0, 5]), np.array([0, 1, 10]), "a
 @pytest.mark.parametrize("grid", [make_grid("a * 60 + b", 25), make_grid("a + b", 2 * LAGS[3]), SPARSE])
 def test_smoothness_equals_plain_loops(grid):
     maps = np.stack([0 * grid.a, np.random.default_rng(0).normal(size=len(grid.a)), grid.a // 3]).astype(float)
-    found = autocorrelation(rank(maps), grid)
+    found = [autocorrelation(ranking, grid) for ranking in ranked(maps)]
     for row, values in zip(found[1:], maps[1:], strict=True):
         np.testing.assert_allclose(row, plain_autocorrelation(values, grid), atol=1e-5)
     assert found[0].tolist() == [0] * 2 * len(LAGS)

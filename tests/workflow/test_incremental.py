@@ -102,7 +102,7 @@ CHANGES = {
     ),
     "a template": (
         lambda config: config["formats"]["word"]["templates"].update(addition="{a} plus {b} is "),
-        [("census", WORD | ADDITION), ("heuristics", ADDITION)],
+        [("census", WORD | ADDITION), ("activation_maps", ADDITION)],
     ),
     "a default written out, and the readout of patches": (
         lambda config: config["models"][MODEL].update(device="auto", readout="full"),

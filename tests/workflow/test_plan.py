@@ -11,7 +11,7 @@ from stub_checkout import ROOT, snakemake
 
 from benchmark.measure import replay_operations
 from form_invariance.cli import main
-from form_invariance.workflow import config_check, job_costs, plan
+from form_invariance.workflow import config_check, job_costs, plan, table_costs
 
 pytestmark = pytest.mark.slow
 
@@ -95,6 +95,25 @@ def test_a_jobs_time_by_its_operations_and_by_the_models_past_rate(tmp_path):
     assert seconds() == pytest.approx([100, work["patching"] / (work["census"] / 100) + reading])
 
 
+def test_long_jobs_on_tables_have_hours_and_several_processes(tmp_path):
+    config = config_check.load(ROOT / "config/paper.yaml")
+    config = {**config_check.load(ROOT / "config/config.yaml"), **config}
+    jobs = [
+        plan.Job(rule, {"model": "llama-3-8b"} if rule != "heuristic_null" else {}, rule, "", False)
+        for rule in table_costs.TABLES
+    ]
+    jobs.append(plan.Job("dataset", {"model": "llama-3-8b"}, "dataset", "", False))
+    found = plan.make(jobs, jobs, tmp_path, config).set_index("rule")
+    labels = found["seconds"]["heuristics"]
+    shared = config["k_shown"] / 2 * 16
+    assert labels == pytest.approx((4 * shared + 400) * (table_costs.A_MAP + 300**2 * table_costs.A_PAIR))
+    assert (found["seconds"].drop("dataset") > 60).all()
+    assert np.isnan(found["seconds"]["dataset"])
+    assert not found["loads"].any()
+    assert table_costs.labelling_processes(config, "llama-3-8b") == min(8, labels // 60)
+    assert table_costs.labelling_processes(CONFIG | {"heuristic_max_operand": 9}, "m") == 1
+
+
 def test_operations_of_exact_patching_are_those_of_the_bench():
     """Candidates, prompts and draws times the operations that the bench counts for a patch."""
     source = "embedded:embedded-shared"
@@ -119,7 +138,7 @@ def test_work_grows_with_the_model_and_in_proportion_to_what_is_asked():
     # The longest prompts are those in words.
     assert work("census", **census_of("symbolic")) < work("census")
     assert work("transfer", "transfer_pairs") == pytest.approx(2 * work("transfer"))
-    assert work("heuristics", "heuristic_max_operand") == pytest.approx(4 * work("heuristics"))
+    assert work("activation_maps", "heuristic_max_operand") == pytest.approx(4 * work("activation_maps"))
     cell = job_costs.Cell(CONFIG, job_costs.size_of(MODEL), "word", "addition")
     runs = len(job_costs.INTERVENED) * len(CONFIG["k"]) * job_costs._controls(CONFIG) * CONFIG["eval_prompts"]
     assert work("interventions") < 2 * cell.passes(runs), "no run costs more than every token in every layer"

@@ -18,9 +18,9 @@ rule labelled_neurons:
     # With what waits for it, the longest chain after the rankings.
     priority: 1
     conda:
-        "../../envs/gpu.yaml"
+        "../../envs/cpu.yaml"
     params:
-        code=source_digest("heuristics"),
+        code=source_digest("heuristics draw"),
         settings=settings("seed", k="k_shown"),
     resources:
         **table_job(mem_mb=2000),
@@ -30,34 +30,59 @@ rule labelled_neurons:
         " 2> {log:q}"
 
 
-rule heuristics:
+rule activation_maps:
     input:
-        null="<results>/heuristic_null/{operator}.safetensors",
         model_files="<results>/{model}/model_files.parquet",
         neurons="<results>/{model}/shared/{operator}/labelled_neurons.parquet",
     output:
-        table="<results>/{model}/{format}/{operator}/heuristics.parquet",
-        maps="<results>/{model}/{format}/{operator}/activation_maps.safetensors",
+        shown="<results>/{model}/{format}/{operator}/activation_maps.safetensors",
+        labelled="<results>/{model}/{format}/{operator}/labelled_maps.safetensors",
+    log:
+        "<results>/logs/activation_maps/{model}/{format}/{operator}.log",
+    benchmark:
+        "<results>/benchmarks/activation_maps/{model}/{format}/{operator}.tsv"
+    priority: 1
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("activation-maps"),
+        model=model_options,
+        grid=lambda wildcards: GRIDS[wildcards.operator],
+        template=lambda wildcards: config_check.template_of(config, wildcards.format, wildcards.operator),
+        settings=settings("seed", max_operand="heuristic_max_operand"),
+    resources:
+        **model_job("activation_maps", extra_mb=2000),
+    shell:
+        "python -m form_invariance activation-maps {params.model:q} --model-files {input.model_files:q}"
+        " --neurons {input.neurons:q} --format {wildcards.format:q} {params.grid:q} --template={params.template:q}"
+        " {params.settings:q} --output {output.shown:q} --labelled-output {output.labelled:q} 2> {log:q}"
+
+
+rule heuristics:
+    input:
+        null="<results>/heuristic_null/{operator}.safetensors",
+        neurons="<results>/{model}/shared/{operator}/labelled_neurons.parquet",
+        maps="<results>/{model}/{format}/{operator}/labelled_maps.safetensors",
+    output:
+        "<results>/{model}/{format}/{operator}/heuristics.parquet",
     log:
         "<results>/logs/heuristics/{model}/{format}/{operator}.log",
     benchmark:
         "<results>/benchmarks/heuristics/{model}/{format}/{operator}.tsv"
     priority: 1
     conda:
-        "../../envs/gpu.yaml"
+        "../../envs/cpu.yaml"
     params:
-        code=source_digest("heuristics"),
-        model=model_options,
+        code=source_digest("heuristics label"),
         grid=lambda wildcards: GRIDS[wildcards.operator],
-        template=lambda wildcards: config_check.template_of(config, wildcards.format, wildcards.operator),
         settings=settings("seed", max_operand="heuristic_max_operand", threshold="heuristic_threshold"),
+    threads: lambda wildcards: table_costs.labelling_processes(config, wildcards.model)
     resources:
-        **model_job("heuristics", extra_mb=2000, minutes=60),
+        **table_job(mem_mb=6000, minutes=120),
     shell:
-        "python -m form_invariance heuristics label {params.model:q} --model-files {input.model_files:q}"
-        " --null {input.null:q} --neurons {input.neurons:q} --format {wildcards.format:q} {params.grid:q}"
-        " --template={params.template:q} {params.settings:q} --output {output.table:q}"
-        " --maps-output {output.maps:q} 2> {log:q}"
+        "python -m form_invariance heuristics label --null {input.null:q} --neurons {input.neurons:q}"
+        " --maps {input.maps:q} {params.grid:q} {params.settings:q} --processes {threads} --output {output:q}"
+        " 2> {log:q}"
 
 
 rule heuristic_null:
@@ -68,7 +93,7 @@ rule heuristic_null:
     benchmark:
         "<results>/benchmarks/heuristic_null/{operator}.tsv"
     conda:
-        "../../envs/gpu.yaml"
+        "../../envs/cpu.yaml"
     params:
         code=source_digest("heuristic-null"),
         grid=lambda wildcards: GRIDS[wildcards.operator],

@@ -1,6 +1,8 @@
 """Which trials a configuration is made of: a template for each format and operator."""
 
+import math
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 
@@ -39,6 +41,7 @@ def search(
     seed: int,
     examples: str | int = SAME,
     show: Callable[[pd.DataFrame], object] = lambda _: None,
+    longest: float = math.inf,
 ) -> tuple[list[Question], pd.DataFrame]:
     """Try the questions of one level after another, until one is good enough (`is_enough`).
 
@@ -46,14 +49,17 @@ def search(
         levels: questions by what their problems are, the hardest first.
         examples: as in `counts_of`.
         show: called with the trials of each level.
+        longest: seconds after which no trial begins; each level has its share of what is left.
 
     Returns:
         The chosen questions, of that level, or else of the one with the most chosen cells; and the trials of all
         levels, with the columns level and chosen.
     """
     found: list[pd.DataFrame] = []
+    end = time.monotonic() + longest
     for level, questions in levels.items():
-        tried = trials(model, tokenizer, questions, seed, counts_of(examples)).assign(level=level)
+        until = time.monotonic() + max(0.0, end - time.monotonic()) / (len(levels) - len(found))
+        tried = trials(model, tokenizer, questions, seed, counts_of(examples), until).assign(level=level)
         chosen = choose(tried)
         found.append(tried.assign(chosen=tried.index.isin(chosen.index)))
         show(found[-1])
@@ -142,7 +148,10 @@ def _worst(tried: pd.DataFrame, cells: Sequence[tuple[str, str]]) -> str:
     by_cell = {cell: tried[(tried["format"] == cell[0]) & (tried["operator"] == cell[1])] for cell in cells}
     (name, operator), worst = min(by_cell.items(), key=lambda one: one[1]["right"].max() if len(one[1]) else -1)
     if worst.empty:
-        return f"it has no wording of {operator}; give one (--template {name}/{operator}=...)"
+        return (
+            f"no wording of {operator} in {name} was tried; give one (--template {name}/{operator}=...), or more "
+            "--minutes, of which the trials take a tenth"
+        )
     best = worst.sort_values("right", ascending=False, kind="stable").iloc[0]
     if (worst["misfit"] != "").all():
         return f"no wording of {operator} in {name} fits the tokenizer: {best['misfit']}"

@@ -1,6 +1,7 @@
 """The tasks that are no operators of a configuration that scout writes: most do not compute, products do."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from form_invariance.errors import UserError
@@ -62,6 +63,15 @@ def other_tasks(
             if fits:
                 found[name if digit is None else f"{name}_{digit}"] = {**asked, "templates": fits}
     return found
+
+
+def few_tasks(tasks: Mapping[str, Any]) -> dict[str, Any]:
+    """Copying and one more task, which computes something else if there is one, each with its last digit alone."""
+    found = {}
+    for name, task in tasks.items():  # of several digits the last one counts
+        found[re.sub(r"_\d$", "", name)] = name, task
+    order = [name for name in ("copying", "comparing", "counting", "product", "list") if name in found]
+    return dict(found[name] for name in order[:2])
 
 
 def _fits(asked: dict[str, Any], limits: dict[str, int], tokenizer: PromptTokenizer, template: str) -> bool:

@@ -9,10 +9,11 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from form_invariance.errors import UserError
 from form_invariance.model.decoder import Decoder
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import TableTask, pool
-from form_invariance.scouting import sizes
+from form_invariance.scouting import lowering, sizes
 from form_invariance.scouting.questions import Question, draw
 from form_invariance.scouting.writing import Experiment, configuration, model_name
 from form_invariance.stages.census.compute import take_census
@@ -61,8 +62,8 @@ def censuses(
 
 def fit(
     experiment: Experiment, censuses: sizes.Censuses, rate: float, longest: float
-) -> tuple[str, dict[str, Any], float]:
-    """The largest experiment that fits a time, or else the quickest.
+) -> tuple[str, dict[str, Any], float, list[str]]:
+    """The largest experiment that fits a time.
 
     Args:
         censuses: of the tables.
@@ -70,22 +71,33 @@ def fit(
         longest: seconds.
 
     Returns:
-        The configuration as text; the same with the defaults of all other keys; and its estimated seconds.
+        The configuration as text; the same with the defaults of all other keys; its estimated seconds; and what it
+        leaves out and why, in a sentence each.
 
     Raises:
-        UserError: the model answers too few rows of a table right.
+        UserError: the model answers too few rows of a table right, or no experiment fits the time.
     """
     defaults = load(default_folder() / "config.yaml")
     shares = [float(own["correct"].mean()) for own, _ in censuses.values()] or experiment.chosen["right"].tolist()
     problems = math.inf if censuses else min(len(pool(question.task)) for question in experiment.questions)
-    found: list[tuple[str, dict[str, Any], float]] = []
-    for own in sizes.steps(experiment.width, problems, min(shares)):
-        if censuses:
-            own = sizes.of_tables(own, censuses, experiment.seed)
-        text = configuration(experiment, own)
+    steps = sizes.steps(problems, min(shares))
+    if censuses:
+        steps = [sizes.of_tables(step, censuses, experiment.seed) for step in steps]
+    left_out: dict[str, tuple[str, float]] = {}
+    seconds = 0.0
+    for smaller, settings, kind, subject in lowering.smaller(experiment, steps):
+        if kind:
+            left_out[kind] = subject, left_out.get(kind, ("", seconds))[1]
+        text = configuration(smaller, settings)
         config = {**defaults, **yaml.safe_load(text)}
         seconds = sizes.seconds(config, model_name(experiment.settings["source"]), rate)
-        if found and seconds > longest:
-            break
-        found.append((text, config, seconds))
-    return found[-1]
+        if seconds <= longest:
+            said = [
+                f"{what}: with them the experiment takes {before / 60:.0f} minutes"
+                for what, before in left_out.values()
+            ]
+            return text, config, seconds, said
+    raise UserError(
+        f"--minutes {longest / 60:g}: the smallest experiment takes about {math.ceil(seconds / 60)} minutes at "
+        f"{rate / 1e12:.2g} TFLOP/s; give it so many minutes, a smaller model or another machine's --tflops"
+    )

@@ -30,8 +30,8 @@ EXAMPLES = (0, 1, 2, 4)
 """Numbers of worked examples that are tried."""
 MOST_EXAMPLES = 16
 """The largest number that can be asked for."""
-PROBLEMS = 24
-"""Problems on which a template is tried."""
+FIRST, PROBLEMS = 8, 24
+"""Problems on which a template is tried: if none of the first ones is answered right, no more."""
 _WHOLE = (999, 99, 19)
 """Largest operands that are tried where numbers are whole tokens."""
 _DIGITS = (3, 2)

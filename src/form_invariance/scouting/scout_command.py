@@ -11,8 +11,12 @@ from form_invariance.errors import UserError
 from form_invariance.experiment.options import Files, Flag, ModelOptions, Seed
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from form_invariance.scouting.questions import Question
 
+TRYING = 10
+"""The trials take one part of as many of the experiment's time, at most."""
 _POSITIVE = Parameter(validator=validators.Number(gt=0))
 
 
@@ -73,7 +77,7 @@ def scout(
             \\\\ a backslash
         examples: worked examples of each prompt: a number, or same (the default): the best of 0, 1, 2 and 4 for
             all formats together
-        minutes: time of the experiment; default: 60
+        minutes: time of the experiment, and ten times that of the trials at most; default: 60
         tflops: rate of the machine of the experiment, in 1e12 operations per second; default: this one's
         force: replace the output, and its copies of tables
         output: configuration file
@@ -95,9 +99,11 @@ def scout(
     _check_files([output, *copies.values()], table, force)
     decoder, tokenizer = load_model(model)
     levels = questions.levels(tokenizer, tables, _templates(template))
-    asked, trials = choice.search(
-        decoder, tokenizer, levels, seed, examples, lambda one: print(writing.table(one), flush=True)
-    )
+
+    def show(tried: "pd.DataFrame") -> None:
+        print(writing.table(tried), flush=True)
+
+    asked, trials = choice.search(decoder, tokenizer, levels, seed, examples, show, 60 * minutes / TRYING)
     chosen = trials[trials["chosen"]]
     level = chosen["level"].iloc[0]
     left_out = choice.left_out(trials[trials["level"] == level], chosen) + questions.unasked(levels[level])
@@ -116,14 +122,16 @@ def scout(
         for operator, path in drafts.items():
             path.write_text(texts[operator], encoding="utf-8")
         censuses = proposal.censuses(decoder, tokenizer, asked, chosen, drafts, seed)
-        text, config, seconds = proposal.fit(
+        text, config, seconds, lowered = proposal.fit(
             writing.Experiment(given, decoder.config.d_mlp, asked, chosen, files, tasks, seed),
             censuses,
             speed,
             60 * minutes,
         )
-        for operator, path in drafts.items():
-            config["operators"][operator]["table"] = str(path)
+        left_out += lowered
+        files = {operator: path for operator, path in files.items() if operator in config["operators"]}
+        for operator in files:
+            config["operators"][operator]["table"] = str(drafts[operator])
         check(config, schema)
         warnings = list(undefined_verdicts(config))
     for operator, path in files.items():
@@ -134,8 +142,7 @@ def scout(
     opening += [f"Left out: {sentence}." for sentence in left_out]
     opening += ["Folder of all that it writes."]
     write_text(output, "\n".join([*(f"# {line}" for line in opening), f"results: {results}", "", text]))
-    late = "" if seconds <= 60 * minutes else f"; the quickest experiment is longer than --minutes {minutes:g}"
     print(*(f"Left out: {sentence}." for sentence in left_out), sep="\n")
-    print(f"Wrote {', '.join(map(str, [output, *files.values()]))}: {time}{late}.")
+    print(f"Wrote {', '.join(map(str, [output, *files.values()]))}: {time}.")
     print(*(f"Warning: {sentence}" for sentence in warnings), f"Run it: snakemake --configfile {output}", sep="\n")
     print(f"The answers will be in {results}/report.html")

@@ -8,7 +8,7 @@ import pandas as pd
 from form_invariance.errors import UserError
 from form_invariance.stages.dataset.compute import Choice
 from form_invariance.stages.dataset.preflight import FEWEST_PROMPTS, check, check_left, preflight_table
-from form_invariance.workflow import job_costs, machine
+from form_invariance.workflow import job_costs, machine, table_costs
 from form_invariance.workflow.undefined import most_shown
 
 Settings = dict[str, Any]
@@ -18,24 +18,26 @@ Censuses = Mapping[tuple[str, str], tuple[pd.DataFrame, str]]
 """By (format, operator), the census of a whole table, and its template."""
 
 _KEYS = (
-    *("train_prompts", "eval_prompts", "candidates", "probe_prompts", "heuristic_max_operand"),
+    *("train_prompts", "eval_prompts", "probe_prompts", "heuristic_max_operand"),
     *("mean_cache_prompts", "transfer_pairs", "corrupt_seeds", "random_seeds"),
 )
 _STEPS = (
-    (8, 12, 50, 80, 20, 60, 20, 1, 4),
-    (12, 16, 80, 100, 20, 80, 30, 1, 4),
-    (16, 24, 120, 120, 30, 96, 40, 1, 4),
-    (24, 32, 200, 200, 40, 120, 60, 1, 5),
-    (32, 40, 300, 400, 50, 200, 100, 2, 5),
-    (48, 64, 500, 1000, 50, 300, 200, 2, 5),
-    (64, 80, 1000, 1500, 80, 600, 400, 3, 5),
-    (100, 100, 2000, 2500, 100, 1000, 600, 3, 5),
+    (8, 12, 80, 20, 60, 20, 1, 4),
+    (12, 16, 100, 20, 80, 30, 1, 4),
+    (16, 24, 120, 30, 96, 40, 1, 4),
+    (24, 32, 200, 40, 120, 60, 1, 5),
+    (32, 40, 400, 50, 200, 100, 2, 5),
+    (48, 64, 1000, 50, 300, 200, 2, 5),
+    (64, 80, 1500, 80, 600, 400, 3, 5),
+    (100, 100, 2500, 100, 1000, 600, 3, 5),
 )
 """Values of `_KEYS`, from the quickest experiment to the default one.
 
 Controls have 4 draws at least: with one operator, an interval reaches 3.6 standard deviations of the draws to each
 side with 4 draws, and 15.6 with 2 (`noise.half_of`).
 """
+CANDIDATES = (2000, 1000, 500, 300, 200, 120, 80, 50)
+"""Candidates of a layer, from the default experiment to the quickest one."""
 _K = (5, 10, 20, 50, 100, 150, 200)
 _SHOWN = 50
 """The k that is shown, if it is small enough."""
@@ -47,11 +49,10 @@ _SPARE = 8
 """Rows of a table in no dataset, whose means replace ablated activations."""
 
 
-def steps(d_mlp: int, problems: float, right: float) -> list[Settings]:
-    """The sizes that a model and its right answers allow, the quickest experiment first.
+def steps(problems: float, right: float) -> list[Settings]:
+    """The numbers of prompts that a model's right answers allow, the quickest experiment first.
 
     Args:
-        d_mlp: neurons of a layer.
         problems: how many the operator with the fewest has; infinite for tables, which `of_tables` fits.
         right: share of right answers in the cell with the fewest.
     """
@@ -61,15 +62,23 @@ def steps(d_mlp: int, problems: float, right: float) -> list[Settings]:
         prompts = own["train_prompts"] + own["eval_prompts"]
         if found and 2.8 * prompts > problems * right:
             break
-        own["candidates"] = min(own["candidates"], d_mlp)
         # The splits are drawn before, and an operand pair counts in one order only.
         own["census_pairs"] = max(_PAIRS, int(-(-3 * prompts // max(right, 0.1))))
         own["matched_seeds"] = own["random_seeds"]
-        most = most_shown(own["candidates"])
-        own["k_shown"] = max((k for k in _K if k <= min(most, _SHOWN)), default=most)
-        own["k"] = sorted({own["k_shown"], *(k for k in _K if k <= own["candidates"])})
         found.append(own)
     return found
+
+
+def circuits(candidates: int, few: bool = False) -> Settings:
+    """The number of candidates, and the sizes of circuits: all, or the smallest, the shown and the largest."""
+    most = most_shown(candidates)
+    shown = max((k for k in _K if k <= min(most, _SHOWN)), default=most)
+    every = sorted({shown, *(k for k in _K if k <= candidates)})
+    return {
+        "candidates": candidates,
+        "k_shown": shown,
+        "k": sorted({every[0], shown, every[-1]}) if few else every,
+    }
 
 
 def seconds(config: Mapping[str, Any], model: str, rate: float) -> float:
@@ -81,16 +90,19 @@ def seconds(config: Mapping[str, Any], model: str, rate: float) -> float:
     """
     settings = config["models"][model]
     numbers = any("table" not in one for one in config["operators"].values())
-    left_out = {"row_activations"} if numbers else {"heuristics", "family_knockout"}
+    left_out = {"row_activations"} if numbers else {"activation_maps", "family_knockout"}
     if settings.get("dtype", "float32") == "float32":
         left_out.add("precision")
     work = sum(
         job_costs.operations(rule, config, model, {}) for rule in job_costs.OPERATIONS if rule not in left_out
     )
-    cells = len(config["formats"]) * len(config["operators"])
-    loads = 2 * cells + len(config["operators"]) + 12  # census and patching by cell, heuristics by operator
+    operators = len(config["operators"])
+    cells = len(config["formats"]) * operators
+    jobs = {"heuristics": cells, "agreement": operators, "heuristic_null": operators} if numbers else {}
+    tables = sum(count * table_costs.table_seconds(rule, config, model) for rule, count in jobs.items())
+    loads = 2 * cells + operators + 12  # census and patching by cell, heuristics by operator
     start = job_costs.reading_seconds(settings) - job_costs.STARTING + _STARTING
-    return work / rate + loads * start / machine.cores()
+    return work / rate + (loads * start + tables) / machine.cores()
 
 
 def machine_rate(model: Mapping[str, Any], on_gpu: bool) -> float:

@@ -1,14 +1,17 @@
 """Trials: how many of a few dozen problems a model answers right in each wording and number of worked examples."""
 
+import math
+import time
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import Decoder
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic, TableTask, targets
-from form_invariance.scouting.questions import EXAMPLES, Question, draw
+from form_invariance.scouting.questions import EXAMPLES, FIRST, Question, draw
 from form_invariance.scouting.wordings import with_examples
 from form_invariance.stages.census.compute import ask, ask_every_digit
 from form_invariance.tables.progress import Progress, silent
@@ -20,11 +23,13 @@ def trials(
     questions: Sequence[Question],
     seed: int,
     counts: Sequence[int] = EXAMPLES,
+    until: float = math.inf,
 ) -> pd.DataFrame:
-    """Try every wording of every question, with progress.
+    """Try every wording of every question, with progress: the first wording of each, then the second, and so on.
 
     Args:
         counts: numbers of worked examples.
+        until: the time (`time.monotonic`) after which no trial begins but the first one.
 
     Returns:
         Columns format, operator, examples, wording, template (the wording after its examples), by_digit (a list of
@@ -32,16 +37,19 @@ def trials(
         prompt) and misfit (why the template does not fit the tokenizer; empty if it does).
     """
     every = [
-        (question, name, wording, count)
+        (place, number, question, name, wording, count)
         for question in questions
         for name, wordings in question.wordings.items()
-        for wording in wordings
-        for count in counts
+        for place, wording in enumerate(wordings)
+        for number, count in enumerate(counts)
     ]
     progress = Progress(len(every), "trials")
-    rows = []
+    rows: dict[int, dict[str, object]] = {}
     drawn = {question.operator: draw(question, seed, max(counts)) for question in questions}
-    for question, name, wording, count in every:
+    for trial in sorted(range(len(every)), key=lambda trial: every[trial][:2]):
+        if rows and time.monotonic() > until:
+            break
+        question, name, wording, count = every[trial][2:]
         examples, problems = drawn[question.operator]
         row = {"format": name, "operator": question.operator, "examples": count, "wording": wording, "misfit": ""}
         try:
@@ -49,13 +57,12 @@ def trials(
                 where, words = f"{name} {question.operator}", isinstance(question.task, TableTask)
                 template = with_examples(tokenizer, wording, examples.head(count), where, words)
                 found = _ask(model, tokenizer, question, template, problems)
-            rows.append({**row, "template": template, **found})
+            rows[trial] = {**row, "template": template, **found}
         except UserError as error:
-            rows.append(
-                {**row, "template": wording, "right": 0.0, "by_digit": [], "tokens": 0, "misfit": str(error)}
-            )
+            misfit = {"right": 0.0, "by_digit": [], "tokens": 0, "misfit": str(error)}
+            rows[trial] = {**row, "template": wording, **misfit}
         progress.add(1, f"{name} {question.operator}")
-    return pd.DataFrame(rows)
+    return pd.DataFrame([rows[trial] for trial in sorted(rows)])
 
 
 def _ask(
@@ -68,10 +75,15 @@ def _ask(
     """The columns right, by_digit and tokens of one trial."""
     where = "the wording"
     prompts, wanted = targets(question.task, tokenizer, template, problems, where)
-    if question.digits:
+
+    def correct(part: slice) -> np.ndarray:  # (problems, digits)
+        if not question.digits:
+            return ask(model, tokenizer, prompts[part], wanted[part])["correct"][:, None]
         assert isinstance(question.task, Arithmetic)
-        correct = ask_every_digit(model, tokenizer, template, where, question.task, problems)["correct"]
-    else:
-        correct = ask(model, tokenizer, prompts, wanted)["correct"][:, None]
-    shares = correct.mean(0).tolist()
+        return ask_every_digit(model, tokenizer, template, where, question.task, problems[part])["correct"]
+
+    found = correct(slice(FIRST))
+    if found.any(0).all():
+        found = np.concatenate([found, correct(slice(FIRST, None))])
+    shares = found.mean(0).tolist()
     return {"right": min(shares), "by_digit": shares, "tokens": tokenizer.encode_batch(prompts).shape[1]}

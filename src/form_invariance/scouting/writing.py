@@ -12,7 +12,7 @@ import yaml
 from tabulate import tabulate  # type: ignore[import-untyped]
 
 from form_invariance.problems.tasks import Arithmetic, TableTask
-from form_invariance.scouting.questions import PROBLEMS, Question
+from form_invariance.scouting.questions import FIRST, PROBLEMS, Question
 from form_invariance.scouting.sizes import Settings
 from form_invariance.scouting.wordings import as_shown
 
@@ -32,6 +32,7 @@ class Experiment:
         chosen: a trial for each format and operator.
         files: by operator, the tables that have lost their worked examples.
         tasks: the other tasks.
+        digits: how many digits are asked at most, the last ones.
     """
 
     settings: Mapping[str, str]
@@ -41,6 +42,7 @@ class Experiment:
     files: Mapping[str, Path]
     tasks: Mapping[str, Any]
     seed: int
+    digits: int = len(_PLACES)
 
 
 def table(trials: pd.DataFrame) -> str:
@@ -59,7 +61,10 @@ def table(trials: pd.DataFrame) -> str:
     misfits = trials.loc[trials["misfit"] != "", "misfit"]
     if len(misfits):
         lines.append(f"{len(misfits)} trials do not fit the tokenizer, the first because: {misfits.iloc[0]}")
-    title = f"Right answers to {trials['level'].iloc[0]}, {PROBLEMS} problems a trial; * is chosen."
+    title = (
+        f"Right answers to {trials['level'].iloc[0]}, {PROBLEMS} problems a trial, or {FIRST} where none of the "
+        f"first {FIRST} is right; * is chosen."
+    )
     return "\n".join([title, *lines, ""])
 
 
@@ -85,12 +90,13 @@ def _key(name: str) -> str:
     return name if plain else _text(name)
 
 
-def operators_of(question: Question) -> dict[str, int | None]:
-    """The operators of a configuration that ask a question, with the digit that each asks."""
+def operators_of(question: Question, most: int = len(_PLACES)) -> dict[str, int | None]:
+    """The operators of a configuration that ask a question, with the digit of each: the last `most` digits."""
     if not question.digits:
         return {question.operator: None}
     last = question.digits - 1
-    return {f"{question.operator}_{_PLACES[last - digit]}": digit for digit in range(question.digits)}
+    asked = range(max(0, question.digits - most), question.digits)
+    return {f"{question.operator}_{_PLACES[last - digit]}": digit for digit in asked}
 
 
 def configuration(own: Experiment, sizes: Settings) -> str:
@@ -103,7 +109,7 @@ def configuration(own: Experiment, sizes: Settings) -> str:
         lines += [f"  {key}: {value}" for key, value in vars(task.limits).items()]
     lines += ["", "operators:"]
     for question in own.questions:
-        for name, digit in operators_of(question).items():
+        for name, digit in operators_of(question, own.digits).items():
             lines.append(f"  {_key(name)}: {{{_operator(question, digit, own.files)}}}")
     lines += ["", "formats:"]
     for form, chosen in own.chosen.groupby("format", sort=False):
@@ -112,7 +118,7 @@ def configuration(own: Experiment, sizes: Settings) -> str:
             row = chosen[chosen["operator"] == question.operator].iloc[0]
             shares = " ".join(f"{share:.2f}" for share in row["by_digit"])
             lines.append(f"      # Right in {PROBLEMS} problems: {shares}. Worked examples: {row['examples']}.")
-            first, *others = map(_key, operators_of(question))
+            first, *others = map(_key, operators_of(question, own.digits))
             anchor = f"template{row.name}"
             lines.append(f"      {first}: {f'&{anchor} ' if others else ''}{_text(row['template'])}")
             lines += [f"      {other}: *{anchor}" for other in others]

@@ -206,7 +206,7 @@ def _transfer(cell: Cell) -> float:
     return moved + copying * cell.passes(2 * config["transfer_pairs"])
 
 
-def _heuristics(cell: Cell) -> float:
+def _activation_maps(cell: Cell) -> float:
     return cell.grid(cell.config["heuristic_max_operand"] ** 2)
 
 
@@ -240,7 +240,7 @@ def _precision(cell: Cell) -> float:
 
 GROUPED_RULES = (
     *("census", "probe", "attribution", "patching", "mean_cache", "interventions", "neuron_effects"),
-    *("row_activations", "transfer", "heuristics", "precision"),
+    *("row_activations", "transfer", "activation_maps", "precision"),
 )
 """Rules of which one job of a cluster runs several cells."""
 
@@ -256,7 +256,7 @@ OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "promoted_tokens": _promoted_tokens,
     "row_activations": _row_activations,
     "transfer": _transfer,
-    "heuristics": _heuristics,
+    "activation_maps": _activation_maps,
     "specificity": _specificity,
     "family_knockout": _family_knockout,
     "engine_check": _engine_check,

@@ -13,7 +13,7 @@ from tabulate import tabulate  # type: ignore[import-untyped]
 
 from form_invariance.model import hub
 from form_invariance.model.files import is_hub_id
-from form_invariance.workflow import job_costs, machine
+from form_invariance.workflow import job_costs, machine, table_costs
 from form_invariance.workflow.code_changes import SAID
 from form_invariance.workflow.job_costs import GROUPED, GROUPED_RULES
 
@@ -121,7 +121,8 @@ def make(
 
     The estimate is the job's last run, else the mean over the same rule and model, else what its operations take
     at a rate, and its weights at another. The rate is the given one, else that of the model's past jobs, else an
-    assumed one. Jobs that read no weights and never ran have NaN.
+    assumed one. Of jobs that read no weights and never ran, those of `table_costs.TABLES` have an estimate, the
+    others NaN.
 
     Args:
         pending: the jobs that would run, with the reasons.
@@ -150,8 +151,15 @@ def make(
 def _estimates(
     jobs: pd.DataFrame, every: Sequence[Job], past: pd.Series, config: Mapping[str, Any], rate: float | None
 ) -> pd.Series:
-    """Seconds of the jobs that read weights, by their operations; NaN for all others."""
+    """Seconds of jobs that read weights, by their operations, and of long ones on tables; NaN for all others."""
     found = pd.Series(float("nan"), jobs.index)
+    tables = jobs[jobs["rule"].isin(list(table_costs.TABLES))]
+    found[tables.index] = np.array(
+        [
+            table_costs.table_seconds(rule, config, model)
+            for rule, model in zip(tables["rule"], tables["model"], strict=True)
+        ]
+    )
     for (model, on_gpu), own in jobs[jobs["loads"]].groupby(["model", "on_gpu"]):
         settings = config["models"][str(model)]
         work = pd.Series(

@@ -94,10 +94,11 @@ def starts_of(command: str, *more: str) -> list[Reference]:
     """The functions of a command, and definitions that it imports by name.
 
     Args:
-        command: as on the command line, for instance ``mean-cache``.
+        command: as on the command line, for instance ``mean-cache``, or with its action: ``heuristics draw``.
         more: modules of the package, for instance ``stages.overlap.figure``, or MODULE:NAME for a definition.
     """
-    module, function = command_modules()[command], command.replace("-", "_")
+    name, _, action = command.partition(" ")
+    module, function = command_modules()[name], action or name.replace("-", "_")
     path = file_of(module)
     assert path is not None
     known = read(path).definitions

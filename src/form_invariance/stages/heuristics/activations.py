@@ -1,8 +1,10 @@
 """Activation maps of a model's neurons over the analysis grid (method, section 9)."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -10,6 +12,9 @@ from form_invariance.experiment.readout import check_finite
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.prefixes import run_prompts
 from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.stages.heuristics.baselines import directions, mixed_neurons, smooth_noise
+from form_invariance.stages.heuristics.names import DIRECTION, NOISE
+from form_invariance.stages.heuristics.pairs import Grid, grid_prompts
 
 
 def operand_maps(
@@ -71,3 +76,64 @@ def unit_writes(model: Decoder, layer: int, neurons: np.ndarray) -> Tensor:
         values = values * weights.mlp_post_norm.weight
     # LayerNorm, which alone has a bias, takes the mean away.
     return values if model.final_norm.bias is None else values - values.mean(1, keepdim=True)
+
+
+def cell_maps(
+    model: Decoder,
+    tokenizer: PromptTokenizer,
+    template: str,
+    operator: str,
+    grid: Grid,
+    neurons: pd.DataFrame,
+    seed: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """K maps of a cell's neurons of all kinds, (neurons, N), and their logits of each answer, (neurons, answers).
+
+    Args:
+        template: with the fields {a} and {b}.
+        operator: its name, for messages and for the seeded choices.
+        neurons: columns neurons, layer, neuron, sorted by these.
+
+    Raises:
+        UserError: the template breaks a rule.
+    """
+    prompts, answer_tokens = grid_prompts(grid, tokenizer, template, f"template of {operator}")
+    answers = answer_tokens[np.unique(grid.answer, return_index=True)[1]]
+    kinds = [str(kind) for kind in neurons["neurons"].unique()]
+    layers = {kind: _by_layer(neurons[neurons["neurons"] == kind]) for kind in kinds}
+    mixed = mixed_neurons([*layers.get(DIRECTION, {})], model.config.d_mlp, seed, operator)
+    read = [group for kind, group in layers.items() if kind not in (DIRECTION, NOISE)] + [mixed]
+    # The model runs once, on the neurons of all kinds.
+    every = {
+        layer: np.unique(np.concatenate([group[layer] for group in read if layer in group]))
+        for layer in sorted({*chain(*read)})
+    }
+    k_maps, logits = operand_maps(model, tokenizer, prompts, every), answer_logits(model, answers, every)
+    start = dict(zip(every, np.cumsum([0, *map(len, every.values())]), strict=False))
+
+    def of(group: Mapping[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Maps and logits of some of the neurons."""
+        rows = [start[layer] + np.searchsorted(every[layer], numbers) for layer, numbers in group.items()]
+        place = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
+        return k_maps[place], logits[place]
+
+    def of_kind(kind: str) -> tuple[np.ndarray, np.ndarray]:
+        if kind == NOISE:
+            count = int((neurons["neurons"] == NOISE).sum())
+            noise = smooth_noise(grid, count, seed, f"{operator}/{template}")
+            return noise, np.ones((count, len(answers)), dtype=np.float32)
+        if kind != DIRECTION:
+            return of(layers[kind])
+        drawn = [
+            directions(*of({layer: mixed[layer]}), len(numbers), seed, operator, layer)
+            for layer, numbers in layers[kind].items()
+        ]
+        return np.concatenate([maps for maps, _ in drawn]), np.concatenate([written for _, written in drawn])
+
+    parts = [of_kind(kind) for kind in kinds] or [of({})]
+    return np.concatenate([maps for maps, _ in parts]), np.concatenate([written for _, written in parts])
+
+
+def _by_layer(rows: pd.DataFrame) -> dict[int, np.ndarray]:
+    """Neurons by layer, both in ascending order."""
+    return {int(str(layer)): part["neuron"].to_numpy() for layer, part in rows.groupby("layer")}

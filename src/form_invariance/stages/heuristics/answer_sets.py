@@ -1,64 +1,57 @@
 """Division: the two to five answers that a neuron's top pairs consist of."""
 
-from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
+from form_invariance.stages.heuristics.classes import PairClass
 from form_invariance.stages.heuristics.pairs import Grid
+from form_invariance.stages.heuristics.ranking import Ranking
 from form_invariance.stages.heuristics.rules import SMALLEST
-from form_invariance.stages.heuristics.ties import Ranks, credit
 
 TOP, SHARE = 1000, 0.95
 
 
-@dataclass(frozen=True)
-class AnswerSet:
-    """A set of answers as a rule that is chosen after looking."""
+def answer_set(ranking: Ranking, grid: Grid) -> tuple[PairClass, float] | None:
+    """The two to five commonest answers of the top pairs, if they and no fewer hold 95 % of them, and the score.
 
-    name: str
-    members: np.ndarray  # (N,) bool
-    score: float
-    base: float
-    size: int
-
-
-def answer_sets(ranks: Ranks, grid: Grid) -> list[AnswerSet | None]:
-    """The two to five commonest answers of each neuron's top pairs, where they and no fewer hold 95 % of them.
-
-    Operators other than division have none.
+    The set is a rule that is chosen after looking. Operators other than division have none.
     """
-    neurons, total = ranks.above.shape[1], len(grid.answer)
+    total = len(grid.answer)
     if grid.kind != "division":
-        return [None] * neurons
-    size = min(TOP, total // 10)
-    answers, answer = np.unique(grid.answer, return_inverse=True)
-    counts = np.stack([_counts(ranks.column(neuron), size, answer) for neuron in range(neurons)], axis=1)
-    commonest = np.argsort(-counts, axis=0, kind="stable")[:5]
-    reached = np.take_along_axis(counts, commonest, axis=0).cumsum(0) >= SHARE * size - 1e-9
-    several = np.where(reached.any(0), reached.argmax(0) + 1, 0)
-    return [
-        _answer_set(ranks, neuron, grid, np.sort(answers[commonest[: several[neuron], neuron]]))
-        if several[neuron] > 1
-        else None
-        for neuron in range(neurons)
-    ]
+        return None
+    top = min(TOP, total // 10)
+    answers, answer = _answers(grid)
+    counts = _counts(ranking, top, answer)
+    commonest = np.argsort(-counts, kind="stable")[:5]
+    reached = counts[commonest].cumsum() >= SHARE * top - 1e-9
+    several = int(reached.argmax()) + 1
+    if not reached.any() or several < 2:
+        return None
+    chosen = np.sort(answers[commonest[:several]])
+    members = np.isin(grid.answer, chosen)
+    size = int(members.sum())
+    if not SMALLEST <= size < total:
+        return None
+    found = PairClass(f"result_multi_value_{several}={chosen.tolist()}", members, size, False)
+    return found, float(ranking.top(size, members)) / size
 
 
-def _counts(ranks: Ranks, size: int, answer: np.ndarray) -> np.ndarray:
-    """How many of one neuron's top pairs have each answer, (answers,).
+@lru_cache(maxsize=2)
+def _answers(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+    """All answers, and the number of each pair's among them, (N,)."""
+    return np.unique(grid.answer, return_inverse=True)
+
+
+def _counts(ranking: Ranking, top: int, answer: np.ndarray) -> np.ndarray:
+    """How many of the top pairs have each answer, (answers,), expected where ties are split.
 
     Args:
         answer: of each pair, as a number from 0 on, (N,).
     """
-    top = np.flatnonzero(ranks.above[:, 0] < size)
-    return np.bincount(answer[top], weights=credit(ranks, size, top)[:, 0], minlength=int(answer.max()) + 1)
-
-
-def _answer_set(ranks: Ranks, neuron: int, grid: Grid, chosen: np.ndarray) -> AnswerSet | None:
-    """Some answers as a rule, where it holds for five pairs or more, but not for all."""
-    members = np.isin(grid.answer, chosen)
-    size, total = int(members.sum()), len(members)
-    if not SMALLEST <= size < total:
-        return None
-    score = float(credit(ranks.column(neuron), size, members).sum()) / size
-    return AnswerSet(f"result_multi_value_{len(chosen)}={chosen.tolist()}", members, score, size / total, size)
+    start, end = (int(edge) for edge in ranking.around(np.array(top)))
+    most = int(answer.max()) + 1
+    whole, tied = (
+        np.bincount(answer[part], minlength=most) for part in (ranking.order[:start], ranking.order[start:end])
+    )
+    return whole + tied * (top - start) / max(end - start, 1)

@@ -1,7 +1,8 @@
 """The neurons that are labelled: the shared ones, and what their labels are compared with.
 
-Baselines are as many in each layer as the shared neurons, and the same in every format: neurons that are not
-shared, matched by variance or by effect; random directions of the layer; and smooth noise, which is no neuron.
+Baselines are the same in every format: neurons that are not shared, matched by variance or by effect, as many in
+each layer as the shared ones; and a sample of as many random directions of each layer, and of smooth noise, which
+is no neuron.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ import pandas as pd
 
 from form_invariance.experiment.controls import draw_control
 from form_invariance.randomness import generator
-from form_invariance.stages.heuristics.names import DIRECTION, MATCHED, NOISE, SHARED
+from form_invariance.stages.heuristics.names import DIRECTION, MATCHED, MOST_BASELINES, NOISE, SHARED
 from form_invariance.stages.heuristics.pairs import Grid
 from form_invariance.stages.heuristics.smoothness import random_maps
 
@@ -43,7 +44,9 @@ def labelled_neurons(
         numbers = {layer: np.flatnonzero(control) for layer, control in drawn.items() if control is not None}
         if len(numbers) == len(layers):
             tables.append(_table(numbers).assign(neurons=kind))
-    numbers = {layer: np.arange(len(members)) for layer, members in layers.items()}
+    place = generator(seed, "sampled-baselines", operator).permutation(len(shared))[:MOST_BASELINES]
+    counts = shared["layer"].iloc[place].value_counts().sort_index()
+    numbers = {int(str(layer)): np.arange(count) for layer, count in counts.items()}
     tables += [_table(numbers).assign(neurons=kind) for kind in (DIRECTION, NOISE)]
     return pd.concat(tables, ignore_index=True)[["neurons", "layer", "neuron"]]
 

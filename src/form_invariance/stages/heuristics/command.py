@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from form_invariance.experiment.options import Files, ModelOptions, Seed, Size, recorded
+from form_invariance.experiment.options import Files, Seed, Size, recorded
 from form_invariance.stages.heuristics.grid_options import GridOptions
-from form_invariance.stages.heuristics.names import SHARED
 
 
 def draw(*, circuit: Path, rankings: Files, mean_caches: Files, k: Size, seed: Seed, output: Path) -> None:
@@ -39,50 +38,41 @@ def draw(*, circuit: Path, rankings: Files, mean_caches: Files, k: Size, seed: S
 
 def label(
     *,
-    model: ModelOptions,
     grid: GridOptions,
     null: Path,
     neurons: Path,
-    format: str,
-    template: str,
+    maps: Path,
     threshold: float,
     seed: Seed,
+    processes: int = 1,
     output: Path,
-    maps_output: Path,
 ) -> None:
-    """Find the heuristics that a cell's shared neurons follow.
+    """Find the heuristics that a cell's neurons follow.
 
     Args:
         null: random maps of the grid (heuristic-null)
         neurons: neurons to label (heuristics draw)
-        format: the format's name
-        template: prompt with the fields {a} and {b}
+        maps: exact maps of these neurons (activation-maps)
         threshold: score that a label needs
+        processes: how many label at the same time; default: 1
         output: heuristics table
-        maps_output: activation maps, as safetensors
     """
-    settings = recorded(locals())
+    settings = recorded({name: value for name, value in locals().items() if name != "processes"})
 
-    from form_invariance.experiment.model_options import load_model
     from form_invariance.stages.heuristics import map_files
-    from form_invariance.stages.heuristics.labels import label_cell
-    from form_invariance.stages.heuristics.null import read_null
+    from form_invariance.stages.heuristics.labels import label_maps
+    from form_invariance.stages.heuristics.null import check_drawn_with, read_null
     from form_invariance.stages.heuristics.pairs import grid_of
-    from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
-    from form_invariance.tables.files import read_table, write_table, write_tensors
+    from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS, ordered
+    from form_invariance.tables.files import read_table, read_tensors, write_table
     from form_invariance.tables.keys import common_keys
 
-    keys = {**common_keys(neurons), "format": format}
-    decoder, tokenizer = load_model(model)
-    pairs, chosen = grid_of(grid), read_table(neurons, LABELLED_NEURONS)
-    random = read_null(null, recorded({"grid": grid, "seed": seed}), pairs)
-    maps, table = label_cell(
-        decoder, tokenizer, template, keys["operator"], pairs, chosen, threshold, random, seed
-    )
-    provenance = {
-        **settings,
-        "device": str(decoder.device),
-        "neurons": int((chosen["neurons"] == SHARED).sum()),
-    }
-    write_tensors(maps, maps_output, map_files.KIND, provenance, keys)
-    write_table(table, output, HEURISTICS, provenance, keys)
+    keys, drawn_with = common_keys(maps), recorded({"grid": grid, "seed": seed})
+    pairs, labelled = grid_of(grid), ordered(read_table(neurons, LABELLED_NEURONS))
+    random = read_null(null, drawn_with, pairs)
+    arrays, made = read_tensors(maps, map_files.EXACT)
+    check_drawn_with(maps, made, drawn_with)
+    # Every format has a shuffle of its own: the same would keep what the formats' maps have in common.
+    name = f"{keys['operator']}/{made['template']}"
+    table = label_maps(arrays["maps"], arrays["logits"], pairs, labelled, threshold, random, seed, name, processes)
+    write_table(table, output, HEURISTICS, settings, keys)

@@ -1,86 +1,110 @@
-"""Scores of maps without ties, several times faster than `ties.scores`.
+"""How many of a map's top and bottom pairs lie in each class of pairs.
 
-Most rules speak of one operand or of the answer, and hold for all pairs of some of its values. So the pairs of
-each value are counted once between the cuts of its rules, and a rule's hits are sums of these counts.
+Most classes speak of one operand or of the answer, and hold for all pairs of some of its values. So the pairs of
+each value are counted once between the cuts of all classes, and a class's hits are sums of these counts.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from form_invariance.stages.heuristics.classes import PairClass
 from form_invariance.stages.heuristics.pairs import Grid
-from form_invariance.stages.heuristics.rules import Rules
+from form_invariance.stages.heuristics.ranking import Ranking
 
-Counter = Callable[[np.ndarray], np.ndarray]
-"""From ranks (maps, N), 0 for the highest activation, to hits (maps, classes), at the better end."""
+Counter = Callable[[Ranking], tuple[np.ndarray, np.ndarray]]
+"""From a ranking to each class's hits among its `size` top pairs and among its bottom ones, (classes,) each.
+
+Where a tie is split, the expected number of hits. A class that looks at the top alone has the same number twice.
+"""
+Before = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From an order (N,) and its cuts, ascending, to the members before the cuts of each class, (2, classes)."""
 
 
-def scorer(rules: Rules, grid: Grid) -> Counter:
-    """A function from ranks to scores (maps, rules), as `ties.scores`."""
-    kind = np.array([one.name.split("_")[0] for one in rules.classes])
+def counter(classes: Sequence[PairClass], grid: Grid) -> Counter:
+    """A function that counts the hits of all classes."""
+    kind = np.array([pair_class.name.split("_")[0] for pair_class in classes])
     values = {"op1": grid.a, "op2": grid.b, "result": grid.answer}
     parts = []
     for name in np.unique(kind):
-        columns = np.flatnonzero(kind == name)
-        classes = [rules.classes[one] for one in columns]
-        parts.append((columns, _by_value(classes, values[name]) if name in values else _by_pair(classes)))
+        columns = np.flatnonzero(kind == name).tolist()
+        parts.append((columns, _part([classes[column] for column in columns], len(grid.a), values.get(name))))
 
-    def score(above: np.ndarray) -> np.ndarray:
-        result = np.empty((len(above), len(kind)))
-        for columns, hits in parts:
-            result[:, columns] = hits(above) / rules.sizes[columns]
-        return result
-
-    return score
-
-
-def _by_pair(classes: Sequence[PairClass]) -> Counter:
-    """For any classes: look up the ranks of their pairs."""
-    members = [(np.flatnonzero(one.members), one.size, one.both_ends) for one in classes]
-
-    def hits(above: np.ndarray) -> np.ndarray:
-        result, total = np.empty((len(above), len(classes)), dtype=np.int64), above.shape[1]
-        for column, (pairs, size, both) in enumerate(members):
-            ranked = above[:, pairs]
-            top = np.count_nonzero(ranked < size, axis=1)
-            bottom = np.count_nonzero(ranked >= total - size, axis=1) if both else top
-            result[:, column] = np.maximum(top, bottom)
-        return result
+    def hits(ranking: Ranking) -> tuple[np.ndarray, np.ndarray]:
+        top, bottom = np.empty((2, len(kind)))
+        for columns, count in parts:
+            top[columns], bottom[columns] = count(ranking)
+        return top, bottom
 
     return hits
 
 
-def _by_value(classes: Sequence[PairClass], values: np.ndarray) -> Counter:
-    """For classes that hold for whole values; each pair has one, (N,)."""
-    total = len(values)
+def _part(classes: Sequence[PairClass], total: int, values: np.ndarray | None) -> Counter:
+    """A counter of classes that hold for whole values, (N,), or of any classes where `values` is None."""
+    sizes = np.array([min(pair_class.size, total) for pair_class in classes])
+    both = np.array([pair_class.both_ends for pair_class in classes])
+    members = np.array([np.count_nonzero(pair_class.members) for pair_class in classes])
+    ends = np.stack([sizes, np.where(both, total - sizes, sizes)])
+    cuts, place = np.unique(ends, return_inverse=True)
+    place = place.reshape(ends.shape)
+    before = _by_pair(classes, place) if values is None else _by_value(classes, values, place, len(cuts))
+
+    def count(ranking: Ranking) -> tuple[np.ndarray, np.ndarray]:
+        start, end = ranking.around(cuts)
+        found = before(ranking.order, start)
+        if (start != end).any():
+            tied = before(ranking.order, end) - found
+            found = found + tied * (cuts - start)[place] / np.maximum(end - start, 1)[place]
+        return found[0], np.where(both, members - found[1], found[0])
+
+    return count
+
+
+def _by_pair(classes: Sequence[PairClass], place: np.ndarray) -> Before:
+    """For any classes: look up the places of their pairs."""
+    members = [np.flatnonzero(pair_class.members) for pair_class in classes]
+    pairs, ends = np.concatenate(members), np.cumsum([0, *map(len, members)]).tolist()
+    parts = [slice(*both) for both in pairwise(ends)]
+
+    def before(order: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+        places = np.empty(len(order), dtype=np.int32)
+        places[order] = np.arange(len(order), dtype=np.int32)
+        seen = places.take(pairs)
+        return np.array(
+            [
+                [np.count_nonzero(seen[part] < cut) for part, cut in zip(parts, row, strict=True)]
+                for row in cuts[place].tolist()
+            ]
+        )
+
+    return before
+
+
+def _by_value(classes: Sequence[PairClass], values: np.ndarray, place: np.ndarray, cuts: int) -> Before:
+    """For classes that hold for whole values.
+
+    A bin has the pairs of one value between two cuts of its own classes. Bins are numbered value by value.
+    """
     _, value = np.unique(values, return_inverse=True)
-    sizes, both = (np.array([getattr(one, name) for one in classes]) for name in ("size", "both_ends"))
-    cuts = np.unique(np.concatenate([sizes, (total - sizes)[both]]))
-    # How many cuts a rank lies behind, for each rank.
-    level, levels = np.searchsorted(cuts, np.arange(total), side="right"), len(cuts) + 1
-    members = [np.unique(value[one.members]) for one in classes]
-    starts = np.cumsum([0, *map(len, members[:-1])])
-    # A bin has the ranks of one value between two cuts of its own rules. Bins are numbered value by value.
-    top, bottom = (
-        np.concatenate([part * levels + at for part, at in zip(members, np.searchsorted(cuts, end), strict=True)])
-        for end in (sizes, np.where(both, total - sizes, sizes))
-    )
-    last = np.unique(np.concatenate([top, bottom, np.arange(1, value.max() + 2) * levels - 1]))
-    bin_of = np.searchsorted(last, np.arange(last[-1] + 1))
-    ends = bin_of[top], bin_of[bottom]
-    before = np.add.reduceat(np.searchsorted(np.sort(value), np.concatenate(members)), starts)
+    levels = cuts + 1
+    members = [np.unique(value[pair_class.members]) for pair_class in classes]
+    # Each class's bins of its two cuts, one for each of its values; a class without pairs has one of no use.
+    numbers = np.concatenate([part if len(part) else [0] for part in members])
+    lengths = [max(1, len(part)) for part in members]
+    starts, empty = np.cumsum([0, *lengths[:-1]]), np.array([not len(part) for part in members])
+    at = numbers * levels + np.repeat(place, lengths, axis=1)  # (2, bins)
+    last = np.unique(np.concatenate([at.ravel(), np.arange(1, value.max() + 2) * levels - 1]))
+    bin_of = np.searchsorted(last, np.arange(last[-1] + 1)).astype(np.int32)
+    upto, first = bin_of[at], (value * levels).astype(np.int32)
+    smaller = np.add.reduceat(np.searchsorted(np.sort(value), numbers), starts)
 
-    first = value * levels
+    def before(order: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+        bins = first.take(order)
+        # How many cuts lie at or before each place of the order.
+        bins += np.repeat(np.arange(levels, dtype=np.int32), np.diff(cuts, prepend=0, append=len(order)))
+        counts = np.bincount(bin_of.take(bins), minlength=len(last)).cumsum()
+        found = np.add.reduceat(counts.take(upto), starts, axis=1) - smaller
+        return np.where(empty, 0, found)
 
-    def hits(above: np.ndarray) -> np.ndarray:
-        result = np.empty((len(above), len(classes)), dtype=np.int64)
-        for row, ranks in zip(result, above, strict=True):
-            bins = level.take(ranks)
-            bins += first
-            upto = np.bincount(bin_of.take(bins), minlength=len(last)).cumsum()
-            high, low = (np.add.reduceat(upto.take(at), starts) - before for at in ends)
-            row[:] = np.where(both, np.maximum(high, sizes - low), high)
-        return result
-
-    return hits
+    return before

@@ -1,36 +1,60 @@
 """The heuristics table of one cell: both modes, observed and shuffled activations."""
 
-from collections.abc import Mapping
-from itertools import chain
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache, partial
 
 import numpy as np
 import pandas as pd
 
-from form_invariance.model.decoder import Decoder
-from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.randomness import generator
-from form_invariance.stages.heuristics import map_files, published, strict
-from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
-from form_invariance.stages.heuristics.baselines import directions, mixed_neurons, smooth_noise
-from form_invariance.stages.heuristics.classes import members_of
-from form_invariance.stages.heuristics.names import DIGIT, DIRECTION, NOISE, SHARED, family
+from form_invariance.stages.heuristics import published, strict
+from form_invariance.stages.heuristics.classes import base_rate
+from form_invariance.stages.heuristics.names import DIGIT, SHARED, family
 from form_invariance.stages.heuristics.null import Null
-from form_invariance.stages.heuristics.pairs import Grid, grid_prompts, published_part
+from form_invariance.stages.heuristics.pairs import Grid, published_part
+from form_invariance.stages.heuristics.ranking import ranked
 from form_invariance.stages.heuristics.table import HEURISTICS
 
+ROWS = 16
+"""Neurons that a process labels at once."""
 
-def _published(maps: np.ndarray, kv: np.ndarray, grid: Grid, threshold: float, floor: float) -> pd.DataFrame:
-    """Scores of the published algorithm on its own grid, with base rates."""
-    keep, grid_part = published_part(grid)
-    table = published.score(maps[:, keep], kv[:, keep], grid_part, floor)
-    # A pattern may have a row of either end; a neuron carries it once.
-    table = table.sort_values("score", ascending=False)
-    table = table.drop_duplicates(["neuron", "heuristic"])
-    base = {name: members_of(name, grid_part).mean() for name in table["heuristic"].unique()}
-    rates = table["heuristic"].map(base).astype(float)
-    return table.assign(
-        base_rate=rates, lift=table["score"] / rates, p_value=np.nan, label=table["score"] >= threshold
-    )
+Label = Callable[[np.ndarray, np.ndarray, float], pd.DataFrame]
+"""From K maps (neurons, N), logits (neurons, answers) and the smallest score to the rows of both modes."""
+
+_worker: dict[str, Label] = {}
+"""What this process labels with, if it is one of several."""
+
+
+def _begin(label: Label) -> None:
+    _worker["label"] = label
+
+
+def _label(maps: np.ndarray, logits: np.ndarray, floor: float) -> pd.DataFrame:
+    return _worker["label"](maps, logits, floor)
+
+
+_part = lru_cache(maxsize=2)(published_part)
+
+
+def _both_modes(
+    grid: Grid, null: Null, threshold: float, maps: np.ndarray, logits: np.ndarray, floor: float
+) -> pd.DataFrame:
+    """Scores by both modes, each map ranked once; columns mode, neuron (row of the maps) and the scores'."""
+    answer = np.unique(grid.answer, return_inverse=True)[1]
+    operand, result = ranked(maps), ranked(maps * logits[:, answer])
+    tables = [strict.score(operand, result, grid, null, threshold, floor).assign(mode="strict")]
+    if grid.kind != DIGIT:  # The published algorithm knows no digits.
+        keep, part = _part(grid)
+        if not keep.all():
+            operand, result = ([one.among(keep) for one in some] for some in (operand, result))
+        table = published.score(operand, result, part, floor)
+        # A pattern may have a row of either end; a neuron carries it once.
+        table = table.sort_values("score", ascending=False).drop_duplicates(["neuron", "heuristic"])
+        base = np.array([base_rate(name, part) for name in table["heuristic"]], dtype=float)
+        more = {"base_rate": base, "lift": table["score"] / base, "p_value": np.nan, "mode": "reference"}
+        tables.append(table.assign(**more, label=table["score"] >= threshold))
+    return pd.concat(tables, ignore_index=True)
 
 
 def shuffled(maps: np.ndarray, seed: int, *names: str) -> np.ndarray:
@@ -47,109 +71,46 @@ def label_maps(
     null: Null,
     seed: int,
     name: str,
+    processes: int = 1,
 ) -> pd.DataFrame:
     """The heuristics table of a cell.
 
     Args:
-        maps: K maps, (neurons, N).
-        logits: logit of the pair's answer by neuron, (neurons, N): KV map = K map x logit.
+        maps: K maps, (neurons, N) float32.
+        logits: logit of each answer by neuron, (neurons, answers): KV map = K map x logit of the pair's answer.
         neurons: what each map is of, columns neurons, layer, neuron, in the order of the maps.
         threshold: score that a label needs.
         null: the random maps of the grid.
         name: the cell's name, for the seeded shuffle.
+        processes: how many label at the same time.
 
     Returns:
         Rows with at least half the threshold as score; of the shuffled activations, which only the shared neurons
         have, the labels alone.
     """
-    if not len(maps):
-        return pd.DataFrame(columns=list(HEURISTICS.columns)).astype(
-            {"layer": "int64", "neuron": "int64", "label": bool}
-        )
-    shared = (neurons["neurons"] == SHARED).to_numpy()
-    tables = []
-    for activations, chosen in (("observed", np.ones(len(maps), dtype=bool)), ("shuffled", shared)):
-        k_maps = maps if activations == "observed" else shuffled(maps[chosen], seed, name)
-        if not len(k_maps):
-            continue
-        kv_maps = k_maps * logits[chosen]
+    label = partial(_both_modes, grid, null, threshold)
+    shared = np.flatnonzero(neurons["neurons"] == SHARED)
+    jobs = []
+    for activations, rows, values in (
+        ("observed", np.arange(len(maps)), maps),
+        ("shuffled", shared, shuffled(maps[shared], seed, name)),
+    ):
         floor = threshold / 2 if activations == "observed" else threshold
-        scored = [("strict", strict.score(k_maps, kv_maps, grid, threshold, floor, null))]
-        if grid.kind != DIGIT:  # The published algorithm knows no digits.
-            scored.append(("reference", _published(k_maps, kv_maps, grid, threshold, floor)))
-        for mode, table in scored:
-            table = table if activations == "observed" else table[table["label"]]
-            identities = neurons[chosen].iloc[table["neuron"].to_numpy()].reset_index(drop=True)
-            table = table.drop(columns="neuron").reset_index(drop=True).join(identities)
-            tables.append(table.assign(mode=mode, activations=activations, family=table["heuristic"].map(family)))
+        for start in range(0, len(rows), ROWS):
+            jobs.append((activations, rows[start : start + ROWS], values[start : start + ROWS], floor))
+    batches = [(values, logits[rows], floor) for _, rows, values, floor in jobs]
+    if processes == 1 or len(jobs) < 2:
+        tables = [label(*batch) for batch in batches]
+    else:
+        with ProcessPoolExecutor(processes, initializer=_begin, initargs=(label,)) as pool:
+            tables = [*pool.map(_label, *zip(*batches, strict=True))]
+    found = [
+        pd.DataFrame(columns=[*HEURISTICS.columns]).astype({"layer": "int64", "neuron": "int64", "label": bool})
+    ]
+    for (activations, rows, *_), table in zip(jobs, tables, strict=True):
+        table = table if activations == "observed" else table[table["label"]]
+        identities = neurons.iloc[rows[table["neuron"].to_numpy(dtype=np.int64)]].reset_index(drop=True)
+        table = table.drop(columns="neuron").reset_index(drop=True).join(identities)
+        found.append(table.assign(activations=activations, family=table["heuristic"].map(family)))
     columns = ["mode", "neurons", "activations", "layer", "neuron", "heuristic"]
-    return pd.concat(tables).sort_values(columns, ignore_index=True)
-
-
-def label_cell(
-    model: Decoder,
-    tokenizer: PromptTokenizer,
-    template: str,
-    operator: str,
-    grid: Grid,
-    neurons: pd.DataFrame,
-    threshold: float,
-    null: Null,
-    seed: int,
-) -> tuple[dict[str, np.ndarray], pd.DataFrame]:
-    """The activation maps of a cell's neurons, as named arrays for a file, and the heuristics table.
-
-    Args:
-        template: with the fields {a} and {b}.
-        operator: its name, for messages and for the seeded choices.
-        neurons: columns neurons, layer, neuron.
-        null: the random maps of the grid.
-
-    Raises:
-        UserError: the template breaks a rule.
-    """
-    prompts, answer_tokens = grid_prompts(grid, tokenizer, template, f"template of {operator}")
-    # Every format has a shuffle and noise of its own: the same would keep what the formats' maps have in common.
-    name = f"{operator}/{template}"
-    neurons = neurons.sort_values(["neurons", "layer", "neuron"], ignore_index=True)
-    kinds = [str(kind) for kind in neurons["neurons"].unique()]
-    layers = {kind: _by_layer(neurons[neurons["neurons"] == kind]) for kind in kinds}
-    mixed = mixed_neurons([*layers.get(DIRECTION, {})], model.config.d_mlp, seed, operator)
-    read = [group for kind, group in layers.items() if kind not in (DIRECTION, NOISE)] + [mixed]
-    # The model runs once, on the neurons of all kinds.
-    every = {
-        layer: np.unique(np.concatenate([group[layer] for group in read if layer in group]))
-        for layer in sorted({*chain(*read)})
-    }
-    k_maps, logits = operand_maps(model, tokenizer, prompts, every), answer_logits(model, answer_tokens, every)
-    start = dict(zip(every, np.cumsum([0, *map(len, every.values())]), strict=False))
-
-    def of(wanted: Mapping[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Maps and logits of some of the neurons."""
-        rows = [start[layer] + np.searchsorted(every[layer], numbers) for layer, numbers in wanted.items()]
-        place = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
-        return k_maps[place], logits[place]
-
-    def of_kind(kind: str) -> tuple[np.ndarray, np.ndarray]:
-        if kind == NOISE:
-            noise = smooth_noise(grid, int((neurons["neurons"] == NOISE).sum()), seed, name)
-            return noise, np.ones_like(noise)
-        if kind != DIRECTION:
-            return of(layers[kind])
-        drawn = [
-            directions(*of({layer: mixed[layer]}), len(numbers), seed, operator, layer)
-            for layer, numbers in layers[kind].items()
-        ]
-        return np.concatenate([one[0] for one in drawn]), np.concatenate([one[1] for one in drawn])
-
-    parts = [of_kind(kind) for kind in kinds] or [of({})]
-    maps, written = (np.concatenate([pair[part] for pair in parts]) for part in (0, 1))
-    table = label_maps(maps, written, grid, neurons, threshold, null, seed, name)
-    shared = layers.get(SHARED, {})
-    arrays = map_files.to_arrays(*of(shared), grid, shared) | map_files.sample(maps, grid, seed, operator)
-    return arrays, table
-
-
-def _by_layer(rows: pd.DataFrame) -> dict[int, np.ndarray]:
-    """Neurons by layer, both in ascending order."""
-    return {int(str(layer)): part["neuron"].to_numpy() for layer, part in rows.groupby("layer")}
+    return pd.concat(found[1:] or found).sort_values(columns, ignore_index=True)

@@ -1,9 +1,9 @@
-"""Activation maps of a cell's neurons as a file: 8 bits a value, and the logits that they multiply.
+"""Activation maps of a cell's neurons as files, with the logits that they multiply.
 
-The file also has a sample: exact activations of all labelled neurons at some pairs, the same in every format.
+One file is for readers: the shared neurons with 8 bits a value, and a sample of the exact activations of all
+labelled neurons at some pairs, the same in every format. The other has all labelled neurons' exact maps.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ import pandas as pd
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics.pairs import Grid
 
-KIND = "activation_maps"
+KIND, EXACT = "activation_maps", "labelled_maps"
 LEVELS = 255
 SAMPLED = 1000
 """Pairs of the sample, at most."""
@@ -38,30 +38,26 @@ class ActivationMaps:
     logits: np.ndarray
 
 
-def to_arrays(
-    maps: np.ndarray, logits: np.ndarray, grid: Grid, neurons: Mapping[int, np.ndarray]
-) -> dict[str, np.ndarray]:
+def to_arrays(maps: np.ndarray, logits: np.ndarray, grid: Grid, neurons: pd.DataFrame) -> dict[str, np.ndarray]:
     """Named arrays for a file; `from_arrays` reads them back.
 
     Args:
         maps: K maps, (neurons, N).
-        logits: logit of the pair's answer by neuron, (neurons, N).
-        neurons: the neurons of each layer, in the order of the maps' rows.
+        logits: logit of each answer by neuron, (neurons, answers).
+        neurons: columns layer, neuron, in the order of the maps' rows.
     """
     low, high = maps.min(1), maps.max(1)
     step = np.where(high > low, (high - low) / LEVELS, 1.0)
-    answers, place = np.unique(grid.answer, return_index=True)
-    pairs = [(layer, neuron) for layer, numbers in neurons.items() for neuron in numbers.tolist()]
     return {
         "a": grid.a,
         "b": grid.b,
         "answer": grid.answer,
-        "neurons": np.array(pairs, dtype=np.int64).reshape(len(pairs), 2),
+        "neurons": neurons[["layer", "neuron"]].to_numpy(dtype=np.int64),
         "low": low.astype(np.float32),
         "step": step.astype(np.float32),
         "codes": np.rint((maps - low[:, None]) / step[:, None]).astype(np.uint8),
-        "answers": answers,
-        "logits": logits[:, place].astype(np.float32),
+        "answers": np.unique(grid.answer),
+        "logits": logits.astype(np.float32),
     }
 
 

@@ -6,7 +6,7 @@ what equally smooth maps reach in the mean. The test statistic is its maximum ov
 every rule tried (docs/stages.md gives the reasons).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,18 @@ from scipy.special import xlogy
 
 from form_invariance.errors import UserError
 from form_invariance.randomness import generator
-from form_invariance.stages.heuristics.answer_sets import AnswerSet, answer_sets
-from form_invariance.stages.heuristics.counts import scorer
+from form_invariance.stages.heuristics.answer_sets import answer_set
+from form_invariance.stages.heuristics.classes import PairClass
+from form_invariance.stages.heuristics.counts import counter
+from form_invariance.stages.heuristics.names import MAPS, SCALE_MAPS
 from form_invariance.stages.heuristics.pairs import Grid
+from form_invariance.stages.heuristics.ranking import Ranking, rank
 from form_invariance.stages.heuristics.rules import Rules, make_rules
-from form_invariance.stages.heuristics.smoothness import autocorrelation, random_maps
-from form_invariance.stages.heuristics.ties import Ranks, rank_untied, untied
+from form_invariance.stages.heuristics.smoothness import LAGS, autocorrelation, random_maps
 from form_invariance.tables.files import read_tensors
 
-SCALE_MAPS, MAPS = 3000, 12000
-"""Random maps that a rule's mean evidence is taken from, and random maps that neurons are compared with."""
 LOCAL, NEIGHBOURS = 50, 600
-"""How many of each: those nearest to a neuron in smoothness."""
+"""How many of `SCALE_MAPS` and of `MAPS`: those nearest to a neuron in smoothness."""
 RIDGE = 1e-3
 """Of the regression on smoothness, as a share of the predictors' mean sum of squares."""
 FLOOR = 0.5
@@ -37,7 +37,6 @@ LARGEST = 0.999
 """Autocorrelations are compared up to here: closer to 1, z grows without limit."""
 KIND = "heuristic_null"
 _ROUNDING = 1e-5
-_BATCH, _VALUES = 256, 3_000_000
 
 
 def evidence(score: np.ndarray, base: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -64,19 +63,16 @@ class Null:
     """The same for a result rule."""
 
 
-def smoothness_of(ranks: Ranks, grid: Grid) -> np.ndarray:
-    """Autocorrelation of each map along either operand as Fisher's z, whose error is the same everywhere."""
-    return np.arctanh(np.clip(autocorrelation(ranks, grid), -LARGEST, LARGEST))
+def smoothness_of(ranking: Ranking, grid: Grid) -> np.ndarray:
+    """A map's autocorrelation as Fisher's z, whose error is the same everywhere, (2 x lags,)."""
+    return np.arctanh(np.clip(autocorrelation(ranking, grid), -LARGEST, LARGEST))
 
 
-def rule_evidence(scores: np.ndarray, rules: Rules, sets: Sequence[AnswerSet | None]) -> np.ndarray:
-    """Evidence of every rule's score (neurons, rules), then of each neuron's answer set, (neurons, rules + 1)."""
-    result = np.zeros((len(scores), len(rules.classes) + 1))
-    result[:, :-1] = evidence(scores, rules.base, rules.sizes)
-    for neuron, chosen in enumerate(sets):
-        if chosen is not None:
-            result[neuron, -1] = evidence(*map(np.asarray, (chosen.score, chosen.base, chosen.size)))
-    return result
+def rule_evidence(scores: np.ndarray, rules: Rules, chosen: tuple[PairClass, float] | None) -> np.ndarray:
+    """Evidence of every rule's score (rules,), then of the neuron's answer set, (rules + 1,)."""
+    several, own = chosen or (None, 0.0)
+    size, base = (several.size, several.size / len(several.members)) if several else (0, 1.0)
+    return evidence(np.append(scores, own), np.append(rules.base, base), np.append(rules.sizes, size))
 
 
 def make_null(grid: Grid, seed: int = 0, maps: tuple[int, int] | None = None) -> Null:
@@ -108,26 +104,32 @@ def from_arrays(arrays: dict[str, np.ndarray], grid: Grid) -> Null:
 def read_null(path: Path, drawn_with: Mapping[str, Any], grid: Grid) -> Null:
     """The random maps of a file, which were drawn on this grid with these settings."""
     arrays, provenance = read_tensors(path, KIND)
+    check_drawn_with(path, provenance, drawn_with)
+    return from_arrays(arrays, grid)
+
+
+def check_drawn_with(path: Path, provenance: Mapping[str, Any], drawn_with: Mapping[str, Any]) -> None:
+    """Refuse a file of maps with other settings of the grid."""
     for name, value in drawn_with.items():
         if provenance.get(name) != value:
             raise UserError(
-                f"{path}: the random maps are of {name} {provenance.get(name)}, not {value}; draw them with the "
+                f"{path}: the maps are of {name} {provenance.get(name)}, not {value}; make them with the "
                 f"same --{name.replace('_', '-')}"
             )
-    return from_arrays(arrays, grid)
 
 
 def _draw(grid: Grid, rules: Rules, count: int, seed: int, purpose: str) -> tuple[np.ndarray, np.ndarray]:
     """Smoothness (count, 2 x lags) and evidence (count, rules + 1) of new random maps."""
-    drawn = random_maps(grid, count, generator(seed, "smooth-maps", purpose))
-    smoothness, by_map, score = [], [], scorer(rules, grid)
-    step = max(1, min(_BATCH, _VALUES // len(grid.a)))
-    for start in range(0, count, step):
-        above = rank_untied(np.stack([next(drawn) for _ in range(min(step, count - start))]))
-        ranks = untied(above)
-        smoothness.append(smoothness_of(ranks, grid))
-        by_map.append(rule_evidence(score(above), rules, answer_sets(ranks, grid)).astype(np.float32))
-    return np.concatenate(smoothness), np.concatenate(by_map)
+    smoothness = np.empty((count, 2 * len(LAGS)))
+    drawn = np.empty((count, len(rules.classes) + 1), dtype=np.float32)
+    hits = counter(rules.classes, grid)
+    for row, values in enumerate(random_maps(grid, count, generator(seed, "smooth-maps", purpose))):
+        # Their few ties are rounding to float32.
+        ranking = Ranking(rank(values).order)
+        smoothness[row] = smoothness_of(ranking, grid)
+        scores = np.maximum(*hits(ranking)) / rules.sizes
+        drawn[row] = rule_evidence(scores, rules, answer_set(ranking, grid))
+    return smoothness, drawn
 
 
 def result_columns(rules: Rules) -> np.ndarray:

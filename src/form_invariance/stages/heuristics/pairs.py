@@ -23,9 +23,9 @@ DIGIT_WIDTHS, DIGIT_MODULI = (2, 3, 5), range(2, 6)
 """Of an asked digit. Wider ranges and larger moduli are values, or leave few digits out."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Grid:
-    """Operand pairs of one operator, in lexicographic order."""
+    """Operand pairs of one operator, in lexicographic order. It is hashed as an object."""
 
     a: np.ndarray  # (N,) int64
     b: np.ndarray  # (N,)

@@ -5,15 +5,17 @@ operand for both, top sizes are not the sizes of the classes, base rates are ign
 """
 
 import math
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
 
 import numpy as np
 import pandas as pd
-import torch
 
-from form_invariance.stages.heuristics.classes import PairClass, hits, inside, modulo_masks, orders
+from form_invariance.stages.heuristics.classes import PairClass, members_of, moduli
+from form_invariance.stages.heuristics.counts import Counter, counter
 from form_invariance.stages.heuristics.names import of_result
 from form_invariance.stages.heuristics.pairs import LARGEST_ANSWER, Grid, operand_ranges, result_ranges
+from form_invariance.stages.heuristics.ranking import Ranking
 
 PATTERNS = 5
 """The most frequent patterns of a list that are kept."""
@@ -44,39 +46,39 @@ def _capped(grid: Grid, size: int) -> int:
     return min(size, grid.max_operand) if grid.kind in ("multiplication", "division") else size
 
 
-def pair_classes(grid: Grid) -> list[PairClass]:
-    """All heuristics whose class does not depend on the neuron."""
-    most = grid.max_operand
-    factor = _factor(grid)
-    classes = []
-    for prefix, residue, modulus, members in modulo_masks(grid):
+def _sizes(grid: Grid) -> dict[str, int]:
+    """How many top pairs each heuristic looks at whose class does not depend on the neuron."""
+    most, factor = grid.max_operand, _factor(grid)
+    sizes = {}
+    for name, modulus in moduli(grid):
         each = most // modulus
-        size = int(each * most * factor) if prefix.startswith("op") else int(each**2 * factor)
-        size = _capped(grid, size) if prefix == "result" else size
-        classes.append(PairClass(f"{prefix}_{residue}mod{modulus}", members, size, True))
-    for limits in operand_ranges(grid):
-        first, second = inside(grid.a, limits), inside(grid.b, limits)
-        end = f"range_{limits[0]}_{limits[1]}"
-        size = int(first.sum())  # For op2 as well: the published cache does not know the operand.
-        classes += [PairClass(f"op1_{end}", first, size, True), PairClass(f"op2_{end}", second, size, True)]
-        both = first & second
-        classes.append(PairClass(f"both_operands_{end}", both, int(both.sum()), True))
-    for limits in result_ranges(grid):
-        members = inside(grid.answer, limits)
-        name = f"result_range_{limits[0]}_{limits[1]}"
-        classes.append(PairClass(name, members, _capped(grid, int(members.sum())), False))
-    size = math.isqrt(LARGEST_ANSWER) if grid.kind == "multiplication" else most
-    return [*classes, PairClass("same_operand", grid.a == grid.b, size, False)]
+        size = int(each * most * factor) if name.startswith("op") else int(each**2 * factor)
+        sizes[name] = _capped(grid, size) if of_result(name) else size
+    for start, end in operand_ranges(grid):
+        # For op2 as well: the published cache does not know the operand.
+        first = int(members_of(f"op1_range_{start}_{end}", grid).sum())
+        both = f"both_operands_range_{start}_{end}"
+        sizes |= {f"{prefix}_range_{start}_{end}": first for prefix in ("op1", "op2")}
+        sizes[both] = int(members_of(both, grid).sum())
+    for start, end in result_ranges(grid):
+        name = f"result_range_{start}_{end}"
+        sizes[name] = _capped(grid, int(members_of(name, grid).sum()))
+    return sizes | {"same_operand": math.isqrt(LARGEST_ANSWER) if grid.kind == "multiplication" else most}
 
 
-def _shares(order: np.ndarray, classes: list[PairClass]) -> np.ndarray:
-    """Score of each class, (neurons, classes): the larger share of top and bottom."""
-    sizes = np.array([one.size for one in classes])
-    top = hits(order, classes)
-    ends = np.array([one.both_ends for one in classes])
-    both = [one for one in classes if one.both_ends]
-    top[:, ends] = np.maximum(top[:, ends], hits(order, both, bottom=True))
-    return top / np.maximum(sizes, 1)
+@lru_cache(maxsize=2)
+def _counters(grid: Grid) -> list[tuple[list[str], np.ndarray, Counter]]:
+    """Names and sizes of the operand heuristics, and a counter of their hits; then of the result heuristics."""
+    sizes = _sizes(grid)
+    found = []
+    for result in (False, True):
+        names = [name for name in sizes if of_result(name) == result]
+        top_only = ("same_operand", "result_range")
+        classes = [
+            PairClass(name, members_of(name, grid), sizes[name], not name.startswith(top_only)) for name in names
+        ]
+        found.append((names, np.array([sizes[name] for name in names]), counter(classes, grid)))
+    return found
 
 
 @cache
@@ -132,14 +134,15 @@ def _multi(order: np.ndarray, grid: Grid) -> list[tuple[int, str, float]]:
     rows = []
     for neuron, row in enumerate(counts):
         # The published sums are in single precision.
-        shares = torch.from_numpy(row).float()
-        values, answers = (shares / shares.sum()).sort(descending=True, stable=True)
+        shares = row.astype(np.float32) / np.float32(row.sum())
+        answers = np.argsort(-shares, kind="stable")
+        values = shares[answers]
         for several in range(2, min(5, width) + 1):
-            fewer = values[: several - 1].sum()
+            fewer = values[: several - 1].sum(dtype=np.float32)
             whole = fewer + values[several - 1]
             if fewer < MULTI_SHARE and whole >= MULTI_SHARE:
                 chosen = sorted(answers[:several].tolist())
-                rows.append((neuron, f"result_multi_value_{several}={chosen}", whole.item()))
+                rows.append((neuron, f"result_multi_value_{several}={chosen}", float(whole)))
     return rows
 
 
@@ -151,31 +154,30 @@ def _cancel_zeros(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(score=table["score"].mask(cancelled & first, 0.0))
 
 
-def score(operand_maps: np.ndarray, result_maps: np.ndarray, grid: Grid, floor: float = 0.0) -> pd.DataFrame:
+def score(operand: Sequence[Ranking], result: Sequence[Ranking], grid: Grid, floor: float = 0.0) -> pd.DataFrame:
     """The published score of every neuron and heuristic.
 
     Args:
-        operand_maps: K maps, the neurons' last-token activations, (neurons, N).
-        result_maps: KV maps, activation x logit of the pair's answer, (neurons, N).
+        operand: rankings by the K maps, the neurons' last-token activations.
+        result: rankings by the KV maps, activation x logit of the pair's answer.
         floor: rows with a lower score are left out.
 
     Returns:
         Columns neuron, heuristic, score. A pattern may have two rows, one of the highest and one of the lowest
         activations.
     """
-    classes = pair_classes(grid)
     tables = []
-    size = int(grid.max_operand * _factor(grid))
-    for result, maps in ((False, operand_maps), (True, result_maps)):
-        chosen = [one for one in classes if of_result(one.name) == result]
-        names = np.array([one.name for one in chosen])
-        for where, order in orders(maps):
-            shares = _shares(order, chosen)
-            row, column = np.nonzero(shares >= floor)
-            fixed = pd.DataFrame({"neuron": row, "heuristic": names[column], "score": shares[row, column]})
-            derived = pd.DataFrame(_dependent(order, size, grid, result), columns=["neuron", "heuristic", "score"])
-            parts = [part for part in (fixed, derived[derived["score"] >= floor]) if len(part)]
-            tables += [part.assign(neuron=part["neuron"] + where.start) for part in parts]
+    for of_results, rankings in enumerate((operand, result)):
+        if not rankings:
+            continue
+        names, sizes, hits = _counters(grid)[of_results]
+        # Where activations tie, the pairs count in the grid's order.
+        orders = [Ranking(ranking.order) for ranking in rankings]
+        shares = np.stack([np.maximum(*hits(order)) for order in orders]) / np.maximum(sizes, 1)
+        row, column = np.nonzero(shares >= floor)
+        fixed = pd.DataFrame({"neuron": row, "heuristic": np.array(names)[column], "score": shares[row, column]})
+        derived = pd.DataFrame(_dependent(orders, grid, bool(of_results)), columns=fixed.columns)
+        tables += [part for part in (fixed, derived[derived["score"] >= floor]) if len(part)]
     if not tables:
         return pd.DataFrame({"neuron": np.empty(0, int), "heuristic": np.empty(0, str), "score": np.empty(0)})
     table = pd.concat(tables, ignore_index=True)
@@ -187,9 +189,10 @@ def score(operand_maps: np.ndarray, result_maps: np.ndarray, grid: Grid, floor: 
     return table.reset_index(drop=True)
 
 
-def _dependent(order: np.ndarray, size: int, grid: Grid, result: bool) -> list[tuple[int, str, float]]:
+def _dependent(orders: Sequence[Ranking], grid: Grid, result: bool) -> list[tuple[int, str, float]]:
     """Heuristics that each neuron's own top pairs suggest: (neuron, heuristic, score)."""
-    top, bottom = order[:, :size], order[:, ::-1][:, :size]
+    size = int(grid.max_operand * _factor(grid))
+    top, bottom = (np.stack([ranking.order[::step][:size] for ranking in orders]) for step in (1, -1))
     if not result:
         return [
             row
@@ -199,5 +202,6 @@ def _dependent(order: np.ndarray, size: int, grid: Grid, result: bool) -> list[t
         ]
     rows = _patterns(grid.answer[top], "result")
     if grid.kind == "division":
-        return [row for row in rows if "pattern" not in row[1]] + _multi(order, grid)
+        highest = np.stack([ranking.order[:MULTI_TOP] for ranking in orders])
+        return [row for row in rows if "pattern" not in row[1]] + _multi(highest, grid)
     return rows

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from form_invariance.stages.heuristics.classes import PairClass, carries, inside, modulo_masks
+from form_invariance.stages.heuristics.classes import PairClass, members_of, moduli
 from form_invariance.stages.heuristics.names import DIGIT, of_result
 from form_invariance.stages.heuristics.pairs import Grid, operand_ranges, result_ranges
 
@@ -13,7 +13,7 @@ SMALLEST = 5
 """Pairs that a rule must hold for: the top pairs of a smaller rule may be a few outliers."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rules:
     """The rules of a grid, and the columns of each kind."""
 
@@ -25,38 +25,26 @@ class Rules:
     """Which rules are read from the KV map, (rules,) bool."""
 
 
-def _values_and_patterns(prefix: str, values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    for value in np.unique(values).tolist():
-        yield f"{prefix}_value_{value:03d}", values == value
-    digits = np.stack([values // 100, values // 10 % 10, values % 10], axis=1)
+def _values_and_patterns(prefix: str, values: np.ndarray, patterns: bool) -> Iterator[str]:
+    texts = [f"{value:03d}" for value in np.unique(values).tolist()]
+    yield from (f"{prefix}_value_{text}" for text in texts)
     # A fixed first and an open last digit is a range.
-    for places in ((1,), (2,), (0, 2), (1, 2)):
-        chosen = digits[:, places]
-        for fixed in np.unique(chosen, axis=0).tolist():
-            text = ["."] * 3
-            for place, digit in zip(places, fixed, strict=True):
-                text[place] = str(digit)
-            yield f"{prefix}_pattern_{''.join(text)}", (chosen == fixed).all(axis=1)
+    for fixed in ((1,), (2,), (0, 2), (1, 2)) if patterns else ():
+        shown = {"".join(digit if place in fixed else "." for place, digit in enumerate(text)) for text in texts}
+        yield from (f"{prefix}_pattern_{text}" for text in sorted(shown))
 
 
-def _candidates(grid: Grid) -> Iterator[tuple[str, np.ndarray]]:
-    """(name, members), simpler rules first: of two with the same pairs the first is kept."""
-    for prefix, residue, modulus, members in modulo_masks(grid):
-        yield f"{prefix}_{residue}mod{modulus}", members
-    yield "same_operand", grid.a == grid.b
-    yield "carry_1", carries(grid)
-    for limits in operand_ranges(grid):
-        yield f"op1_range_{limits[0]}_{limits[1]}", inside(grid.a, limits)
-        yield f"op2_range_{limits[0]}_{limits[1]}", inside(grid.b, limits)
-    for limits in operand_ranges(grid):
-        yield f"both_operands_range_{limits[0]}_{limits[1]}", inside(grid.a, limits) & inside(grid.b, limits)
-    for limits in result_ranges(grid):
-        yield f"result_range_{limits[0]}_{limits[1]}", inside(grid.answer, limits)
-    yield from _values_and_patterns("op1", grid.a)
-    yield from _values_and_patterns("op2", grid.b)
-    for name, members in _values_and_patterns("result", grid.answer):
-        if grid.kind not in ("division", DIGIT) or "value" in name:
-            yield name, members
+def _names(grid: Grid) -> Iterator[str]:
+    """Simpler rules first: of two with the same pairs the first is kept."""
+    yield from (name for name, _ in moduli(grid))
+    yield from ("same_operand", "carry_1")
+    for start, end in operand_ranges(grid):
+        yield from (f"{prefix}_range_{start}_{end}" for prefix in ("op1", "op2"))
+    yield from (f"both_operands_range_{start}_{end}" for start, end in operand_ranges(grid))
+    yield from (f"result_range_{start}_{end}" for start, end in result_ranges(grid))
+    yield from _values_and_patterns("op1", grid.a, True)
+    yield from _values_and_patterns("op2", grid.b, True)
+    yield from _values_and_patterns("result", grid.answer, grid.kind not in ("division", DIGIT))
 
 
 def make_rules(grid: Grid) -> Rules:
@@ -64,12 +52,13 @@ def make_rules(grid: Grid) -> Rules:
     total = len(grid.a)
     seen: set[bytes] = set()
     classes = []
-    for name, members in _candidates(grid):
+    for name in _names(grid):
+        members = members_of(name, grid)
         size = int(members.sum())
         key = np.packbits(members).tobytes()
         if SMALLEST <= size < total and key not in seen:
             seen.add(key)
             classes.append(PairClass(name, members, size, not of_result(name) or "mod" in name))
-    sizes = np.array([one.size for one in classes], dtype=np.int64)
-    result = np.array([of_result(one.name) for one in classes], dtype=bool)
+    sizes = np.array([pair_class.size for pair_class in classes], dtype=np.int64)
+    result = np.array([of_result(pair_class.name) for pair_class in classes], dtype=bool)
     return Rules(classes, sizes, sizes / total, result)

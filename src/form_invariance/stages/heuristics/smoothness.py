@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from form_invariance.stages.heuristics.pairs import Grid
-from form_invariance.stages.heuristics.ties import Ranks
+from form_invariance.stages.heuristics.ranking import Ranking
 
 LAGS = (1, 2, 4, 8, 16, 32)
 SHORTEST, LENGTHS = 0.3, 60
@@ -57,6 +57,12 @@ def random_maps(grid: Grid, count: int, rng: np.random.Generator) -> Iterator[np
         yield gaussian_field(shape, (along, along if same else across), noise, rng).take(place)
 
 
+@lru_cache(maxsize=2)
+def _normal_scores(total: int) -> np.ndarray:
+    """Normal scores of ranks in steps of a half, (2 x total + 1,): tied pairs have the mean of their ranks."""
+    return ndtri((total - np.arange(2 * total + 1) / 2) / total).astype(np.float32)
+
+
 def _shifts(along: np.ndarray, across: np.ndarray) -> tuple[np.ndarray, int, list[tuple[int, int]]]:
     """Lay the pairs out in rows, so that a lag along one operand is a shift by whole rows.
 
@@ -70,26 +76,30 @@ def _shifts(along: np.ndarray, across: np.ndarray) -> tuple[np.ndarray, int, lis
     return place, len(here), [(shift, max(1, int(here[shift:] @ here[:-shift]))) for shift in shifts]
 
 
-def autocorrelation(ranks: Ranks, grid: Grid) -> np.ndarray:
-    """Autocorrelation of each neuron's normal scores at short lags along either operand, (neurons, 2 x lags).
+@lru_cache(maxsize=2)
+def _sides(grid: Grid) -> list[tuple[np.ndarray, int, list[tuple[int, int]]]]:
+    """`_shifts` along the first operand, and along the second one."""
+    return [_shifts(*operands) for operands in ((grid.a, grid.b), (grid.b, grid.a))]
+
+
+def autocorrelation(ranking: Ranking, grid: Grid) -> np.ndarray:
+    """Autocorrelation of a map's normal scores at short lags along either operand, (2 x lags,).
 
     It follows from the order of the activations alone. A constant map has 0, and so has a lag without pairs.
     """
-    total, neurons = ranks.above.shape
-    # Ranks are whole or half: their normal scores are looked up.
-    normal = ndtri((total - np.arange(2 * total + 1) / 2) / total).astype(np.float32)
-    sides = [_shifts(*operands) for operands in ((grid.a, grid.b), (grid.b, grid.a))]
-    correlations = np.zeros((neurons, 2, len(LAGS)))
-    for neuron, (above, tied) in enumerate(zip(ranks.above.T, ranks.tied.T, strict=True)):
-        values = normal.take(2 * above + tied)
-        values -= values.mean()
-        spread = np.sqrt((values**2).mean())
-        if spread <= 1e-9:
-            continue
-        values /= spread
-        for side, (place, length, shifts) in enumerate(sides):
-            laid = np.zeros(length, dtype=np.float32)
-            laid[place] = values
-            for column, (shift, pairs) in enumerate(shifts):
-                correlations[neuron, side, column] = laid[shift:] @ laid[:-shift] / pairs
-    return correlations.reshape(neurons, -1)
+    total = len(grid.a)
+    found = np.zeros((2, len(LAGS)))
+    if ranking.constant:
+        return found.ravel()
+    normal, starts = _normal_scores(total), ranking.starts
+    ordered = normal[1::2] if starts is None else np.repeat(normal[starts[1:] + starts[:-1]], np.diff(starts))
+    values = np.empty(total, dtype=np.float32)
+    values[ranking.order] = ordered
+    values -= values.mean()
+    values /= np.sqrt((values**2).mean())
+    for side, (place, length, shifts) in enumerate(_sides(grid)):
+        laid = np.zeros(length, dtype=np.float32)
+        laid[place] = values
+        for column, (shift, pairs) in enumerate(shifts):
+            found[side, column] = laid[shift:] @ laid[:-shift] / pairs
+    return found.ravel()

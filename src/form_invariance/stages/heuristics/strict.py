@@ -7,146 +7,147 @@ is not a label.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 
-from form_invariance.stages.heuristics.answer_sets import AnswerSet, answer_sets
-from form_invariance.stages.heuristics.classes import ROWS
+from form_invariance.stages.heuristics.answer_sets import answer_set
+from form_invariance.stages.heuristics.classes import PairClass
+from form_invariance.stages.heuristics.counts import Counter, counter
 from form_invariance.stages.heuristics.names import family, of_result
-from form_invariance.stages.heuristics.null import (
-    Null,
-    evidence,
-    make_null,
-    p_values,
-    rule_evidence,
-    smoothness_of,
-)
+from form_invariance.stages.heuristics.null import Null, evidence, p_values, rule_evidence, smoothness_of
 from form_invariance.stages.heuristics.pairs import Grid
+from form_invariance.stages.heuristics.ranking import Ranking
 from form_invariance.stages.heuristics.rules import SMALLEST, Rules
-from form_invariance.stages.heuristics.ties import Ranks, credit, rank, scores
 
 SIGNIFICANCE = 0.01
 """Chance that a smooth random map gets any label at all."""
 COLUMNS = ["neuron", "heuristic", "score", "base_rate", "lift", "p_value", "label"]
 
 
-def beyond_chance(score: pd.Series, base: pd.Series) -> pd.Series:
+def beyond_chance(score: np.ndarray, base: np.ndarray) -> np.ndarray:
     """The share beyond what the rule's size gives: 0 at the base rate, 1 at a perfect score."""
     return (score - base) / (1 - base)
 
 
 def score(
-    operand_maps: np.ndarray,
-    result_maps: np.ndarray,
+    operand: Sequence[Ranking],
+    result: Sequence[Ranking],
     grid: Grid,
+    null: Null,
     threshold: float = 0.6,
     floor: float = 0.0,
-    null: Null | None = None,
 ) -> pd.DataFrame:
     """Score of every neuron and rule with its base rate, lift and p, and the labels.
 
     Args:
-        operand_maps: K maps, the neurons' last-token activations, (neurons, N).
-        result_maps: KV maps, activation x logit of the pair's answer, (neurons, N).
+        operand: rankings by the K maps, the neurons' last-token activations.
+        result: rankings by the KV maps, activation x logit of the pair's answer.
+        null: the random maps of the grid.
         threshold: share beyond chance that a label needs.
         floor: rows with a lower score are left out.
-        null: of the grid, where it was made before.
 
     Returns:
         Columns neuron, heuristic, score, base_rate, lift, p_value (corrected for all rules of a neuron), label
         (bool), sorted by neuron, then in the order of the rules. A neuron with a constant K map has no label.
     """
-    null = null or make_null(grid)
-    tables = []
-    for start in range(0, len(operand_maps), ROWS):
-        both = by_operand, by_result = [rank(maps[start : start + ROWS]) for maps in (operand_maps, result_maps)]
-        scored, bottom = _scores(null.rules, by_operand, by_result)
-        smooth = np.stack([smoothness_of(ranks, grid) for ranks in both], axis=1)  # (neurons, 2, 2 x lags)
-        sets = answer_sets(by_result, grid)
-        all_evidence = rule_evidence(scored, null.rules, sets)
-        p = np.stack([p_values(null, all_evidence[one], smooth[one]) for one in range(len(scored))])
-        table, members = _table(null.rules, scored, bottom, sets, p, floor)
-        constant = by_operand.tied[0] == len(grid.a)  # (neurons,)
-        beyond = beyond_chance(table["score"], table["base_rate"])
-        significant = (table["p_value"] <= SIGNIFICANCE) & (beyond >= threshold) & ~constant[table["neuron"]]
-        labels = []
-        for neuron, rows in table[significant].groupby("neuron"):
-            labels += _unexplained(rows, both, int(neuron), members, threshold)
-        tables.append(table.assign(neuron=start + table["neuron"], label=table.index.isin(labels))[COLUMNS])
-    return pd.concat(tables, ignore_index=True)
+    names: list[str] = []
+    columns: list[np.ndarray] = [np.empty((0, 6))]
+    for neuron, rankings in enumerate(zip(operand, result, strict=True)):
+        rows = _rows(rankings, grid, null, floor)
+        significant = (rows.p <= SIGNIFICANCE) & (beyond_chance(rows.scores, rows.base) >= threshold)
+        labels = np.zeros(len(rows.classes))
+        if not rankings[0].constant:
+            labels[_unexplained(rows, np.flatnonzero(significant), rankings, threshold)] = 1
+        lift = rows.scores / rows.base
+        names += [pair_class.name for pair_class in rows.classes]
+        columns.append(
+            np.stack([np.full(len(labels), neuron), rows.scores, rows.base, lift, rows.p, labels], axis=1)
+        )
+    table = pd.DataFrame(np.concatenate(columns), columns=["neuron", *COLUMNS[2:]])
+    table = table.assign(heuristic=pd.Series(names, dtype="str"))[COLUMNS]
+    return table.astype({"neuron": "int64", "label": "bool"})
 
 
-def _scores(rules: Rules, by_operand: Ranks, by_result: Ranks) -> tuple[np.ndarray, np.ndarray]:
-    """Score of every neuron and rule, each on its own map, (neurons, rules), and whether it is the bottom's."""
-    values = np.empty((by_operand.above.shape[1], len(rules.classes)))
-    bottom = np.empty(values.shape, dtype=bool)
-    for ranks, kind in ((by_operand, ~rules.result), (by_result, rules.result)):
-        values[:, kind], bottom[:, kind] = scores(ranks, [rules.classes[one] for one in np.flatnonzero(kind)])
-    return values, bottom
+@lru_cache(maxsize=2)
+def _counters(rules: Rules, grid: Grid) -> list[tuple[np.ndarray, Counter]]:
+    """Which rules are read from the K map, and a counter of these; then the same of the KV map."""
+    kinds = np.flatnonzero(~rules.result), np.flatnonzero(rules.result)
+    return [(columns, counter([rules.classes[column] for column in columns], grid)) for columns in kinds]
 
 
-def _table(
-    rules: Rules,
-    scored: np.ndarray,
-    bottom: np.ndarray,
-    sets: Sequence[AnswerSet | None],
-    p: np.ndarray,
-    floor: float,
-) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """The rows of a score of at least `floor`, by neuron, then rule, and the pairs of each rule by its name."""
-    members = {one.name: one.members for one in rules.classes}
-    neuron, rule = np.nonzero(scored >= floor)
-    table = pd.DataFrame({"neuron": neuron, "heuristic": pd.Series([*members]).take(rule).array})
-    table = table.assign(score=scored[neuron, rule], base_rate=rules.base[rule], size=rules.sizes[rule])
-    table = table.assign(bottom=bottom[neuron, rule], p_value=p[neuron, rule])
-    more = []
-    for place, several in enumerate(sets):
-        if several is not None and several.score >= floor:
-            members[several.name] = several.members
-            more.append((place, several.name, several.score, several.base, several.size, False, p[place, -1]))
-    if more:
-        table = pd.concat([table, pd.DataFrame(more, columns=table.columns)])
-        table = table.sort_values("neuron", kind="stable", ignore_index=True)
-    return table.assign(lift=table["score"] / table["base_rate"]), members
+@dataclass(frozen=True)
+class _Rows:
+    """The rules of one neuron that reach the smallest score, in their order."""
+
+    classes: list[PairClass]
+    scores: np.ndarray
+    base: np.ndarray
+    p: np.ndarray
+    bottom: np.ndarray
+    """Whether the lowest pairs have the higher score, bool."""
 
 
-def _unexplained(
-    rows: pd.DataFrame, ranks: Sequence[Ranks], neuron: int, members: dict[str, np.ndarray], threshold: float
-) -> list[int]:
+def _rows(rankings: tuple[Ranking, Ranking], grid: Grid, null: Null, floor: float) -> _Rows:
+    rules = null.rules
+    scores, bottom = np.empty(len(rules.classes)), np.empty(len(rules.classes), dtype=bool)
+    for ranking, (columns, hits) in zip(rankings, _counters(rules, grid), strict=True):
+        highest, lowest = hits(ranking)
+        scores[columns] = np.maximum(highest, lowest) / rules.sizes[columns]
+        bottom[columns] = lowest > highest
+    several = answer_set(rankings[1], grid)
+    smoothness = np.stack([smoothness_of(ranking, grid) for ranking in rankings])
+    p = p_values(null, rule_evidence(scores, rules, several), smoothness)
+    classes, base = rules.classes, rules.base
+    if several is not None:
+        found, own = several
+        classes, scores, bottom = [*classes, found], np.append(scores, own), np.append(bottom, False)
+        base = np.append(base, found.size / len(found.members))
+    kept = np.flatnonzero(scores >= floor)
+    return _Rows([classes[row] for row in kept], scores[kept], base[kept], p[kept], bottom[kept])
+
+
+def _unexplained(rows: _Rows, significant: np.ndarray, rankings: Sequence[Ranking], threshold: float) -> list[int]:
     """Which of a neuron's significant rows are labels: the best first, then what it does not explain.
 
     A row of another family than the labels so far must reach the threshold once more among the pairs that
     those labels do not hold for.
 
     Args:
-        rows: significant rows of one neuron.
-        ranks: of the K maps and of the KV maps.
+        significant: numbers of the rows.
+        rankings: by the K map and by the KV map.
     """
-    families = rows["heuristic"].map(family)
+    sizes = np.array([rows.classes[row].size for row in significant], dtype=float)
+    strength = evidence(rows.scores[significant], rows.base[significant], sizes)
     labels: list[int] = []
     accepted: dict[str, np.ndarray] = {}
-    numbers = (rows[name].to_numpy(dtype=float) for name in ("score", "base_rate", "size"))
-    strength = pd.Series(evidence(*numbers), index=rows.index)
-    for index in strength.sort_values(ascending=False, kind="stable").index:
-        kind, name = families[index], rows.loc[index, "heuristic"]
+    for row in significant[np.argsort(-strength, kind="stable")].tolist():
+        rule, kind = rows.classes[row], family(rows.classes[row].name)
         others = [mask for other, mask in accepted.items() if other != kind]
         if others:
-            side = ranks[int(of_result(name))]
-            side = side.reversed() if rows.loc[index, "bottom"] else side
-            if not _remains(members[name], np.logical_or.reduce(others), side, neuron, threshold):
+            explained, ranking = np.logical_or.reduce(others), rankings[int(of_result(rule.name))]
+            if not _remains(rule.members, explained, ranking, threshold, bool(rows.bottom[row])):
                 continue
-        labels.append(index)
-        accepted[kind] = accepted.get(kind, False) | members[name]
+        labels.append(row)
+        accepted[kind] = accepted.get(kind, False) | rule.members
     return labels
 
 
-def _remains(mask: np.ndarray, explained: np.ndarray, ranks: Ranks, neuron: int, threshold: float) -> bool:
-    """Whether a rule is still over-represented among the top pairs that no other family's label holds for."""
+def _remains(
+    mask: np.ndarray, explained: np.ndarray, ranking: Ranking, threshold: float, bottom: bool = False
+) -> bool:
+    """Whether a rule is still over-represented among the top pairs that no other family's label holds for.
+
+    Args:
+        bottom: look at the lowest pairs.
+    """
     left = (mask & ~explained)[~explained]
-    size = int(left.sum())
-    if size < SMALLEST or size == len(left):
+    size, total = int(left.sum()), len(left)
+    if size < SMALLEST or size == total:
         return False
-    credited = float(credit(ranks.of(neuron, ~explained), size, left).sum())
-    base = size / len(left)
+    among = ranking.among(~explained)
+    credited = size - float(among.top(total - size, left)) if bottom else float(among.top(size, left))
+    base = size / total
     return (credited / size - base) / (1 - base) >= threshold

@@ -39,3 +39,8 @@ def strict_labels(heuristics: pd.DataFrame) -> pd.DataFrame:
     """The rows of a heuristics table that are strict labels of observed activations."""
     mode, activations = heuristics["mode"], heuristics["activations"]
     return heuristics[(mode == "strict") & (activations == "observed") & heuristics["label"]]
+
+
+def ordered(neurons: pd.DataFrame) -> pd.DataFrame:
+    """Labelled neurons in the order of their maps."""
+    return neurons.sort_values(["neurons", "layer", "neuron"], ignore_index=True)

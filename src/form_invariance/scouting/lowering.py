@@ -1,0 +1,85 @@
+"""What an experiment leaves out until it fits its minutes, in the order of `smaller`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from form_invariance.scouting.other_tasks import few_tasks
+from form_invariance.scouting.sizes import CANDIDATES, Settings, circuits
+from form_invariance.scouting.writing import Experiment
+
+ENOUGH = 200
+"""Candidates that are kept while there are more prompts than the fewest: a circuit of 50 needs them."""
+
+Smaller = tuple[Experiment, Settings, str, str]
+"""An experiment, its sizes, the kind of what it leaves out of the largest one, and a sentence's subject."""
+
+
+def smaller(experiment: Experiment, steps: Sequence[Settings]) -> Iterator[Smaller]:
+    """The largest experiment, then ever smaller ones.
+
+    First go tasks, then sizes of k, candidates, prompts, digits, operators and formats.
+
+    Args:
+        steps: from `sizes.steps`.
+    """
+    own = [number for number in CANDIDATES if number < experiment.width]
+    most = min(CANDIDATES[0], experiment.width)
+    step, few, candidates = steps[-1], False, most
+    yield experiment, {**step, **circuits(most)}, "", ""
+    tasks = few_tasks(experiment.tasks)
+    if gone := [name for name in experiment.tasks if name not in tasks]:
+        experiment = replace(experiment, tasks=tasks)
+        yield experiment, {**step, **circuits(most)}, "tasks", f"tasks {', '.join(gone)}"
+    every, few = circuits(most)["k"], True
+    if gone := [str(k) for k in every if k not in circuits(most, few)["k"]]:
+        yield experiment, {**step, **circuits(most, few)}, "k", f"circuit sizes {', '.join(gone)}"
+
+    def with_candidates(numbers: Sequence[int]) -> Iterator[Smaller]:
+        for number in numbers:
+            yield experiment, {**step, **circuits(number, few)}, "candidates", f"candidates {number + 1} to {most}"
+
+    for found in with_candidates([number for number in own if number >= ENOUGH]):
+        candidates = found[1]["candidates"]
+        yield found
+    for step in reversed(steps[:-1]):
+        prompts = (
+            f"prompts beyond {step['train_prompts']} to rank neurons and {step['eval_prompts']} to test circuits"
+        )
+        yield experiment, {**step, **circuits(candidates, few)}, "prompts", prompts
+    yield from with_candidates([number for number in own if number < ENOUGH])
+    settings = {**step, **circuits(min([*own, most]), few)}
+    if max(question.digits for question in experiment.questions) > 2:
+        experiment = replace(experiment, digits=2)
+        yield experiment, settings, "digits", "digits before the tens"
+    for column, fewest in (("operator", 1), ("format", 2)):
+        names = _worst_first(experiment.chosen, column)
+        for number in range(1, len(names) - fewest + 1):
+            experiment = _without(experiment, column, names[number - 1])
+            yield experiment, settings, column, f"{column}s {', '.join(names[:number])}"
+
+
+def _worst_first(chosen: pd.DataFrame, column: str) -> list[str]:
+    """Formats or operators by the right answers in their worst cell."""
+    return [
+        str(name) for name in chosen.groupby(column, sort=False)["right"].min().sort_values(kind="stable").index
+    ]
+
+
+def _without(experiment: Experiment, column: str, name: str) -> Experiment:
+    """An experiment without a format or an operator."""
+    chosen = experiment.chosen[experiment.chosen[column] != name]
+    if column == "operator":
+        questions = [question for question in experiment.questions if question.operator != name]
+        files = {operator: path for operator, path in experiment.files.items() if operator != name}
+        return replace(experiment, chosen=chosen, questions=questions, files=files)
+    return replace(experiment, chosen=chosen, tasks=_tasks_without(experiment.tasks, name))
+
+
+def _tasks_without(tasks: Mapping[str, Any], form: str) -> dict[str, Any]:
+    templates = {
+        name: {one: text for one, text in task["templates"].items() if one != form} for name, task in tasks.items()
+    }
+    return {name: {**task, "templates": templates[name]} for name, task in tasks.items() if templates[name]}
