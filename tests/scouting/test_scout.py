@@ -22,7 +22,7 @@ from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.problems.templates import check_fields, fill
 from form_invariance.scouting import lowering, proposal, questions, scout_command, sizes, trial, writing
-from form_invariance.scouting.choice import choose, is_enough, left_out, search
+from form_invariance.scouting.choice import choose, is_enough, left_out, search, untried
 from form_invariance.scouting.other_tasks import other_tasks
 from form_invariance.scouting.questions import Question, draw
 from form_invariance.scouting.wordings import of_table, with_examples
@@ -131,7 +131,10 @@ def test_hopeless_wordings_end_early_and_trials_end_in_time(packaged, monkeypatc
         ["{a} and {b}=", 1],
     ]
     monkeypatch.setattr(trial, "time", SimpleNamespace(monotonic=iter(range(9)).__next__))
-    assert trial.trials(*given, until=0.5)["wording"].tolist() == ["{a}+{b}=", "{a} and {b}="]
+    found = trial.trials(*given, until=0.5)
+    assert found["wording"].tolist() == ["{a}+{b}=", "{a} and {b}="]
+    assert untried([question], found, 0) == ["1 of 3 trials: more take over a tenth of --minutes"]
+    assert untried([question], every, 0) == []
 
 
 @pytest.mark.nightly

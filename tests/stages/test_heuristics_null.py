@@ -144,7 +144,7 @@ def test_hits_equal_the_plain_way(grid, monkeypatch):
     ]
     hits = counter(classes, grid)
     maps = np.stack([*random_maps(grid, 4, generator(5))]).astype(np.float32)
-    maps[:2] = rng.integers(0, 4, (2, total)), -(grid.a < 2)
+    maps[:2] = rng.integers(0, 4, total), -1 * (grid.a < 2)
     for values in maps:
         found = hits(rank(values))
         for one, *ends in zip(classes, *found, strict=True):

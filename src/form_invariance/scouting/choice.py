@@ -143,6 +143,15 @@ def left_out(trials: pd.DataFrame, chosen: pd.DataFrame) -> list[str]:
     return [f"{name}: {_worst(tried, own)}" for name, own in cells.items() if name not in kept]
 
 
+def untried(questions: Sequence[Question], trials: pd.DataFrame, examples: str | int) -> list[str]:
+    """That a level has fewer trials than its questions ask for, as a sentence."""
+    wordings = sum(len(texts) for question in questions for texts in question.wordings.values())
+    every = wordings * len(counts_of(examples))
+    return [f"{every - len(trials)} of {every} trials: more take over a tenth of --minutes"] * (
+        len(trials) < every
+    )
+
+
 def _worst(tried: pd.DataFrame, cells: Sequence[tuple[str, str]]) -> str:
     """Why the cell with the fewest right answers is not chosen."""
     by_cell = {cell: tried[(tried["format"] == cell[0]) & (tried["operator"] == cell[1])] for cell in cells}

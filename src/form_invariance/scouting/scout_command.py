@@ -106,7 +106,9 @@ def scout(
     asked, trials = choice.search(decoder, tokenizer, levels, seed, examples, show, 60 * minutes / TRYING)
     chosen = trials[trials["chosen"]]
     level = chosen["level"].iloc[0]
-    left_out = choice.left_out(trials[trials["level"] == level], chosen) + questions.unasked(levels[level])
+    of_level = trials[trials["level"] == level]
+    left_out = choice.untried(levels[level], of_level, examples) + choice.left_out(of_level, chosen)
+    left_out += questions.unasked(levels[level])
     texts = proposal.tables_without_examples(asked, chosen, seed)
     files = {operator: copies[operator] for operator in texts}
     tasks = other_tasks(tokenizer, asked, dict.fromkeys(chosen["format"]))
