@@ -22,6 +22,7 @@ from stub_checkout import ROOT, pending, snakemake
 from conftest import at_night
 from demo_pictures import FIGURES, PAGES, PICTURES, open_part
 from form_invariance.cli import command_line
+from form_invariance.experiment.contrasts.entries import CONTRASTS
 from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.model.files import PACKAGED
 from form_invariance.model.loading import load
@@ -248,3 +249,11 @@ def test_the_demos_numbers_are_those_of_its_tables(monkeypatch):
         assert cells[-1].strip() == row["verdict"], line
         pairs = [int(n) for n in re.findall(r"\(n = (\d+)\)", line)]
         assert pairs == ([row["prompts"]] if key[1] == "rate" else []), line
+
+
+def test_the_method_has_the_words_of_every_contrast_and_question():
+    text = " ".join(TEXTS["docs/method.md"].split())
+    for name, entry in CONTRASTS.items():
+        assert f"- `{name}`: {entry.compared}" in text
+    for name, question in QUESTIONS.items():
+        assert f"- *{name}*: {question.compared}" in text

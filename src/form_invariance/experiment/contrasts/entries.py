@@ -95,15 +95,14 @@ def best_control(cell: Cell, of: str = OWN_BEST) -> Value:
     return cell.strongest({kind: kind + CONTROL_OF + of for kind in MATCHED}, draws=False)
 
 
-def loss(of: Callable[[Cell], Value]) -> Contrast:
+def loss(neurons: str, of: Callable[[Cell], Value]) -> Contrast:
     """What is lost, compared with nothing."""
-    words = f"what the knockout of this costs: {of.__doc__}"
 
     def values(cell: Cell) -> tuple[Value, Value]:
         value = of(cell)
         return value, replace(value - value, control="")
 
-    return Contrast(words, values, LOST)
+    return Contrast(f"what {neurons} cost; second is 0", values, LOST)
 
 
 def part(kind: str) -> Values:
@@ -213,20 +212,25 @@ CONTRASTS = {
     "other_only_minus_control": Contrast(
         "what only the other best of two have − controls of this size", part(OTHER_ONLY), BOTH
     ),
-    "loss_of_own_best": loss(own_best),
-    "loss_of_other_formats_best": loss(others_best),
-    "loss_of_other_operators_best": loss(lambda cell: others_best(cell, OTHER_OPERATORS)),
-    "loss_of_matched": loss(best_control),
-    "loss_of_copying": loss(lambda cell: own_best(cell, COPYING)),
+    "loss_of_own_best": loss("the format's own best", own_best),
+    "loss_of_other_formats_best": loss("the other formats' best", others_best),
+    "loss_of_other_operators_best": loss(
+        "other operators' best, in the other formats,", lambda cell: others_best(cell, OTHER_OPERATORS)
+    ),
+    "loss_of_matched": loss("the strongest of the own best's matched controls", best_control),
+    "loss_of_copying": loss("the own best, on the prompts of all_copying,", lambda cell: own_best(cell, COPYING)),
     "matched_minus_baseline": moved(
-        "recovered − that of the strongest of `no_donor`, `mismatched`, `not_shared` and the controls in the cell",
+        "recovered under `matched` − under the strongest of `no_donor`, `mismatched`, `not_shared` and the "
+        "controls in the cell",
         repaired,
     ),
     "matched_minus_same_answer": moved(
-        "recovered, on pairs that have both donors", both(rate("matched"), rate("same_answer"))
+        "recovered under `matched` − under `same_answer`, on pairs with both donors",
+        both(rate("matched"), rate("same_answer")),
     ),
     "matched_minus_copied_answer": moved(
-        "recovered, on pairs that have both donors", both(rate("matched"), rate("copied_answer"))
+        "recovered under `matched` − under `copied_answer`, on pairs with both donors",
+        both(rate("matched"), rate("copied_answer")),
     ),
     "imposed": moved(
         "the output under `mismatched` is the donor's answer − the share of the other pairs' donors whose answer "
