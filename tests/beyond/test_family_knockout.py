@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from example_tables import filled
+from plain_contrasts import pair
 from small_prompts import CACHE_PROMPTS, plain_means, prepare
 
 from form_invariance.beyond.family_knockout import compute
@@ -17,11 +18,12 @@ from form_invariance.beyond.family_knockout.figure import family_knockout
 from form_invariance.beyond.family_knockout.table import FAMILY_KNOCKOUT, METRICS
 from form_invariance.errors import UserError
 from form_invariance.experiment import intervene
-from form_invariance.experiment.contrasts import ALL, described, over_cells, paired, problems_of
+from form_invariance.experiment.contrasts.engine import described, over_cells, problems_of
 from form_invariance.problems.templates import render
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics.names import MATCHED, SHARED, family
 from form_invariance.stages.heuristics.pairs import Grid, make_grid
+from form_invariance.tables.columns import ALL
 
 TEMPLATE = "{a}+{b}="
 
@@ -175,7 +177,7 @@ def test_a_cells_rows_are_of_the_streams_of_their_seed(monkeypatch):
         partly |= not used.all()
         problems = problems_of("addition", prompts.pairs.a[used], prompts.pairs.b[used])
         for metric, (_, tried) in zip(METRICS, pairs[3 * number :], strict=False):
-            same = paired(*values[metric][2 * number : 2 * number + 2, used], problems, 50, 7)
+            same = pair(*values[metric][2 * number : 2 * number + 2, used], problems, 50, 7)
             np.testing.assert_array_equal([tried.pair.first, tried.pair.second], [same.first, same.second])
             assert tried.pair.prompts == (used.sum(),)
             assert (tried.labelled, tried.ablated) == (len(own.layers), sizes[used].mean())

@@ -4,6 +4,7 @@ from functools import partial
 from itertools import combinations, product
 from types import SimpleNamespace
 
+import measured
 import numpy as np
 import oracles
 import pandas as pd
@@ -11,6 +12,7 @@ import planted_models
 import pytest
 import torch
 import two_operators
+from measured import contrasts_of
 from planted_models import LATE
 from scipy.stats import t
 from small_prompts import CACHE_PROMPTS, plain_means, prepare
@@ -18,32 +20,33 @@ from small_prompts import CACHE_PROMPTS, plain_means, prepare
 from form_invariance.beyond.specificity import tasks
 from form_invariance.beyond.specificity.answer import answer
 from form_invariance.beyond.specificity.compute import damages, matrix
-from form_invariance.beyond.specificity.contrasts import contrasts_table
-from form_invariance.beyond.specificity.damages import INTERVENTIONS, Damages
+from form_invariance.beyond.specificity.damages import measured_prompts
 from form_invariance.beyond.specificity.figure import exchange_matrix, unmodified_probability
 from form_invariance.beyond.specificity.neuron_sets import best_sets, circuit_sets
 from form_invariance.beyond.specificity.plain_text import PLAIN_TEXT
-from form_invariance.beyond.specificity.table import CONTROLS, METRICS, SPECIFICITY
+from form_invariance.beyond.specificity.table import CONTROLS, SPECIFICITY
 from form_invariance.beyond.specificity.tasks import Task, other_task, text_task
-from form_invariance.beyond.specificity.verdicts import ratios
 from form_invariance.errors import UserError
-from form_invariance.experiment.contrasts import resampled, resampling
+from form_invariance.experiment.contrasts.engine import problems_of, resampled, resampling
+from form_invariance.experiment.contrasts.entries import CONTRASTS as ENTRIES
+from form_invariance.experiment.contrasts.noise import half_of
+from form_invariance.experiment.contrasts.questions import QUESTIONS, SERVES
+from form_invariance.experiment.contrasts.verdicts import rows_of
 from form_invariance.experiment.controls import Draws, NeuronSet
 from form_invariance.experiment.membership import Effects
 from form_invariance.experiment.neuron_sets import HALVES, KINDS
-from form_invariance.experiment.noise import half_of
-from form_invariance.experiment.questions import SERVES
 from form_invariance.experiment.run import Run
 from form_invariance.problems.configured import task_of
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.problems.templates import render
-from form_invariance.randomness import generator
 from form_invariance.stages.mean_cache import compute as mean_cache
 
 LIMITS = OperandRange(6, 60, 12, 140)
 K, DRAWS, RESAMPLES = 8, 3, 100
 COPY = Arithmetic("a", LIMITS)
+HERE = [name for name, entry in ENTRIES.items() if entry.means == "task"]
+"""The contrasts of specificity."""
 
 
 def effects_of(effects, name):
@@ -66,8 +69,14 @@ def values_of(seed, shape):
     return {KINDS[kind].matched_by: rng.random(shape) for kind in CONTROLS}
 
 
+def by_prompt(found, sets, *formats):
+    """The table by prompt, with a prompt of other formats, whose neurons are tried."""
+    parts = [rows for one in found if one.before for rows in measured_prompts(one, sets)]
+    return pd.concat([*parts, *(parts[-1][:1].assign(format=name) for name in formats)], ignore_index=True)
+
+
 @pytest.fixture(scope="module", params=[False, True], ids=["own", "common"])
-def measured(request, tmp_path_factory):
+def tables_of(request, tmp_path_factory):
     """Whether the circuit is common; both tables of the constructed model."""
     folder = tmp_path_factory.mktemp("two") / "model"
     members = two_operators.write_model(folder, request.param, seed=0)
@@ -96,7 +105,7 @@ def measured(request, tmp_path_factory):
     for task in chosen:
         found += damages(run, "symbolic", task, sets, RESAMPLES, 0, center=True)
     table = pd.concat([matrix(one, sets, True) for one in found], ignore_index=True)
-    contrasts = contrasts_table(found, {"symbolic": sets}, two_operators.OPERATORS, ["copying"])
+    contrasts = contrasts_of(by_prompt(found, sets, "word"), HERE, [K, 2 * K], RESAMPLES, 0, ["copying"])
     return request.param, table, contrasts
 
 
@@ -106,8 +115,8 @@ def accuracy_damage(table, intervention, neurons="circuit"):
     return matrix.loc[two_operators.OPERATORS, [*two_operators.OPERATORS, "sum"]].astype(float)
 
 
-def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(measured):
-    common, table, contrasts = measured
+def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(tables_of):
+    common, table, contrasts = tables_of
     lost, kept = (accuracy_damage(table, one) for one in ("knockout", "keep_only"))
     # The task "sum" is addition by another name.
     own = np.array([[1, 0, 1], [0, 1, 0]])
@@ -118,11 +127,11 @@ def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(me
 
     chosen = contrasts.query("format == operator == 'all' and metric == 'probability' and k == @K")
     found = chosen.query("intervention == 'knockout'").set_index(["contrast", "task"])
-    *_, told = answer({"specificity": table, "specificity_contrasts": contrasts}, K)
+    *_, told = answer({"specificity": table, "contrasts": contrasts}, K)
     for contrast, task, words in (
-        ("own_minus_other", "other_operators", "own answers {first} probability, the other operators' {second} ("),
+        ("own_minus_other", "own", "own answers {first} probability, the other operators' {second} ("),
         ("circuit_minus_control", "own", "the strongest control costs its own {second} (difference {told})"),
-        ("own_minus_other_beyond_control", "other_operators", "beyond its control: {told}."),
+        ("own_minus_other_beyond_control", "own", "beyond its control: {told}."),
         ("own_minus_other_circuits", "own", "cost the own answers {second}; own minus theirs: {told}."),
     ):
         row = found.loc[contrast, task]
@@ -132,8 +141,8 @@ def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(me
         assert words.format(**numbers, told=difference) in told.sentence
 
 
-def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
-    _, table, contrasts = measured
+def test_the_best_neurons_of_a_format_are_knocked_out_in_another(tables_of):
+    _, table, contrasts = tables_of
     knockout = table[(table["k"] == K) & (table["intervention"] == "knockout")]
     both = knockout.query("task == operator").eval("whole = probability + probability_damage")
     # What was there does not depend on what is knocked out.
@@ -148,7 +157,7 @@ def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
     assert matrix.loc["other operators', mean", "symbolic"] == others["probability_damage"].mean()
     exchanged = contrasts.query("k == @K and operator == 'addition' and format == 'symbolic'")
     exchanged = exchanged.set_index(["intervention", "metric", "contrast", "task"]).sort_index()
-    for intervention, metric, sign in (("knockout", "accuracy", 1), ("keep_only", "probability", -1)):
+    for intervention, metric, sign in (("knockout", "probability", 1), ("keep_only", "probability", -1)):
         rows = table.query("k == @K and intervention == @intervention and task == 'addition'")
         means = sign * rows.groupby(["operator", "neurons"])[f"{metric}_damage"].mean()
         own, foreign = means["addition"], means["shifted", "best_in_word"]
@@ -166,11 +175,14 @@ def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
             row = found.loc[contrast, "own"]
             assert (row["first"], row["second"]) == pytest.approx((first, second)), contrast
             assert row["difference"] == pytest.approx(first - second)
-        losses = found.loc["damage"]["first"]
-        names = ["own_best", "other_formats_best", "other_operators_best", "matched"]
-        assert losses[names].tolist() == pytest.approx([here, there, foreign, control])
-        assert np.isnan(losses["copying"]), "the model cannot copy"
         assert np.isnan(found.loc["common_minus_control", "own"]["first"]), "they have nothing in common"
+        if intervention == "knockout":
+            losses = found.droplevel("task")["first"]
+            names = [
+                f"loss_of_{name}" for name in ("own_best", "other_formats_best", "other_operators_best", "matched")
+            ]
+            assert losses[names].tolist() == pytest.approx([here, there, foreign, control])
+            assert np.isnan(losses["loss_of_copying"]), "the model cannot copy"
 
 
 def test_parts_of_two_formats_best_are_cut_by_membership_and_prompts():
@@ -205,18 +217,18 @@ def test_parts_of_two_formats_best_are_cut_by_membership_and_prompts():
     assert {some for name, some in tasks.items() if "best_in_" not in name} == {("+",)}
 
 
-def test_what_the_model_cannot_do_and_a_circuit_without_neurons_are_undefined_and_never_zero(measured):
-    _, table, contrasts = measured
+def test_what_the_model_cannot_do_and_a_circuit_without_neurons_are_undefined_and_never_zero(tables_of):
+    _, table, contrasts = tables_of
     measures = [name for name, column in SPECIFICITY.columns.items() if column.type == "float64"]
     cannot, empty = table[table["task"].isin(["copying", "text"])], table[table["k"] == 2 * K]
     assert cannot[measures].isna().all(axis=None)
     assert cannot["undefined"].str.startswith("fewer than 20").all()
     assert empty[measures].isna().all(axis=None)
     assert empty.loc[empty["task"] == "addition", "undefined"].eq("no neuron is shared").all()
-    rows = contrasts[(contrasts["task"] == "copying") | (contrasts["k"] == 2 * K)]
+    rows = contrasts[(contrasts["task"] == "all_copying") | (contrasts["k"] == 2 * K)]
     assert rows["verdict"].eq("undefined").all()
     assert rows["cells"].eq(0).all()
-    tables = {"specificity": table, "specificity_contrasts": contrasts}
+    tables = {"specificity": table, "contrasts": contrasts}
     assert answer(tables, K)[1].sentence == "Undefined at k = 8: no task that copies has 20 right answers."
     assert answer(tables, 2 * K)[1].sentence == "Undefined at k = 16: no neuron is shared."
     nothing = "Undefined at k = 16: no neuron is shared, or no control could be drawn."
@@ -319,27 +331,44 @@ def test_a_task_asks_a_digit_or_the_rows_of_a_table(packaged, tmp_path, monkeypa
     assert tasks.read_text(tmp_path / "windows") == "one\ntwo\n"
 
 
-def made_up(seed, operators=("one", "two"), more=(), twice=0):
-    """Damages of two formats by sets, and the sets.
+def made_up(seed, operators=("one", "two"), more=(), twice=0, size=30, values=None):
+    """What each set (rows) costs each prompt, and the problems, by format and task; and the table by prompt.
 
     Sets of a kind in `more`, except the last kind, do 3 more damage. The first problems are asked `twice`.
     """
-    rng, everyone = np.random.default_rng(seed), np.ones((1, 4), dtype=bool)
+    rng = np.random.default_rng(seed)
     kinds = [("circuit", -1), *product(CONTROLS, (0, 1)), *product(more, (-1,))]
-    sets = [labelled(operator, *kind, everyone) for operator in operators for kind in kinds]
-    strong = np.array([[3 * (some.label["neurons"] in more[:-1])] for some in sets])
-    found = []
+    sets = [(operator, *kind) for operator in operators for kind in kinds]
+    strong = np.array([[3 * (neurons in more[:-1])] for _, neurons, _ in sets])
+    found, parts = {}, []
     for name, (place, task) in product("sc", enumerate((*operators, "copying"))):
-        size = 30 + 10 * place
-        problems = named(task, size - twice) + named(task, twice)
-        values = {metric: strong + rng.normal(size=(len(sets), size)) for metric in METRICS}
-        drawn = generator(7, "bootstrap", name, task).integers(size, size=(50, size))
-        samples = [np.arange(size), *drawn]
-        means = {m: np.stack([own[:, sample].mean(1) for sample in samples]) for m, own in values.items()}
-        weights = np.stack([np.bincount(sample, minlength=size) for sample in samples], axis=1)
-        of_task = name, task, problems, ""
-        found += [Damages(*of_task, how, values, values, means, weights) for how in INTERVENTIONS]
-    return found, dict.fromkeys("sc", sets)
+        prompts = size + 10 * place
+        asked = np.array([*range(prompts - twice), *range(twice)])
+        own = (
+            rng.normal(size=(len(sets), prompts))
+            if values is None
+            else np.full((len(sets), prompts), values(task))
+        )
+        lost = strong + own
+        found[name, task] = lost, problems_of(task, asked, asked)
+        index = pd.MultiIndex.from_tuples([*sets, (task, "none", -1)], names=["operator", "neurons", "seed"])
+        wide = pd.DataFrame(np.vstack([-lost, np.zeros((1, prompts))]), index)
+        rows = wide.melt(ignore_index=False, var_name="index", value_name="probability").reset_index()
+        rows = rows.assign(format=name, task=task, a=asked[rows["index"]], b=asked[rows["index"]])
+        unmodified = rows["neurons"] == "none"
+        rows = rows.assign(k=np.where(unmodified, 0, 5), correct=rows["probability"])
+        parts += [
+            rows.assign(intervention=np.where(unmodified, "good", "knockout")),
+            rows[~unmodified].assign(
+                intervention="keep_only", **{name: -rows[name] for name in ("correct", "probability")}
+            ),
+        ]
+    return found, sets, measured.rows_of(pd.concat(parts, ignore_index=True))
+
+
+def means_of(found, resamples=50):
+    """Means (1 + R, sets) in the engine's resamples, by format and task."""
+    return {key: resampled(lost, resampling(asked, resamples, 0)) for key, (lost, asked) in found.items()}
 
 
 def beyond_control(means):
@@ -349,102 +378,73 @@ def beyond_control(means):
     return means[:, 0] - means[:, places[kind]].mean(1), kind, means[0, places[kind]]
 
 
-def check(row, samples, control="", half=0.0):
+def check(row, samples, control=None, half=0.0):
     """A row is a mean (1 + R,) with its interval, widened by `half` of that of a further error."""
     low, high = np.quantile(samples[1:], [0.025, 0.975]) - samples[0]
     limits = samples[0] + [-np.hypot(low, half), np.hypot(high, half)]
-    assert row["control"] == control
+    assert control in (None, row["control"])
     assert [row["difference"], row["low"], row["high"]] == pytest.approx([samples[0], *limits])
 
 
-def own_minus_strongest(asked, own, others, pick):
+def strongest_of_others(lost, asked, others, resamples=50):
     """What a set costs minus the other that the problems of the other half choose, (1 + R,); the two choices."""
-    values, numbers = asked.damage["accuracy"], {}
-    for problem in asked.problems:
+    numbers, chosen = {}, []
+    for problem in asked:
         numbers.setdefault(problem, len(numbers))
-    half = [numbers[problem] % 2 for problem in asked.problems]
-    chosen = []
+    half = [numbers[problem] % 2 for problem in asked]
     for which in (0, 1):
         prompts = [prompt for prompt, of in enumerate(half) if of != which]
-        chosen.append(pick([values[other][prompts].mean() for other in others]))
-    by_prompt = [values[own][prompt] - values[others[chosen[of]]][prompt] for prompt, of in enumerate(half)]
-    return np.array([np.average(by_prompt, weights=times) for times in asked.weights.T]), chosen
+        chosen.append(int(np.argmax([lost[other][prompts].mean() for other in others])))
+    values = [lost[0][prompt] - lost[others[chosen[of]]][prompt] for prompt, of in enumerate(half)]
+    return np.array([np.average(values, weights=times) for times in resampling(asked, resamples, 0).T]), chosen
 
 
 def test_contrasts_equal_a_plain_computation():
-    circuits = {"one": 0, "two": 5, "three": 10}
-    found, sets = made_up(0, operators=[*circuits], twice=5)
-    table = contrasts_table(found, sets, [*circuits])
+    found, _, table = made_up(0, operators=("one", "two", "three"), twice=5)
+    table = contrasts_of(table, HERE, [5], 50, 0, ["copying"])
     keys = ["format", "operator", "intervention", "contrast", "task", "metric"]
-    assert not table.duplicated([*keys, "k"]).any()
-    assert not (table["task"] == table["operator"]).any()
-    rows = table.query("operator == 'one' and metric == 'accuracy'")
-    rows = rows.set_index(["format", "contrast", "task", "intervention"]).sort_index()
-    by = {(one.format, one.task): one.resampled["accuracy"] for one in found if one.intervention == "knockout"}
-    alike, controls = set(), set()
+    assert not table.duplicated(keys).any()
+    rows = table.query("operator == 'one' and metric == 'probability' and intervention == 'knockout'")
+    rows, means = rows.set_index(["format", "contrast", "task"]).sort_index(), means_of(found)
+    alike, controls, noise = set(), set(), t.ppf(0.975, 1) * np.sqrt(1.5)
     for name in "sc":
-        one, two, row = by[name, "one"], by[name, "two"], rows.loc[name]
-        check(row.loc["own_minus_other", "two", "knockout"], one[:, 0] - two[:, 0])
-        check(row.loc["own_minus_other", "two", "keep_only"], two[:, 0] - one[:, 0])
-        # The other operators' circuits on the same prompts, and the one that does most, or in keep-only least.
-        asked = next(some for some in found if (some.format, some.task) == (name, "one"))
-        for how, pick, sign in (("knockout", np.argmax, 1), ("keep_only", np.argmin, -1)):
-            samples, chosen = own_minus_strongest(asked, 0, [circuits["two"], circuits["three"]], pick)
-            names = {("two", "three")[place] for place in chosen}
-            control = names.pop() if len(names) == 1 else "strongest by each half"
-            check(row.loc["own_minus_other_circuits", "own", how], sign * samples, control)
-            controls.add(control)
-            for other in ("two", "three"):
-                values = one[:, 0] - one[:, circuits[other]]
-                check(row.loc["own_minus_circuit_of", other, how], sign * values)
+        one, others, row = means[name, "one"], [means[name, task] for task in ("two", "three")], rows.loc[name]
+        elsewhere = np.mean(others, axis=0)
+        check(row.loc["own_minus_other", "own"], one[:, 0] - elsewhere[:, 0], "")
+        # The other operators' circuits on the same prompts: the one that does most.
+        samples, chosen = strongest_of_others(*found[name, "one"], [5, 10])
+        names = {("two", "three")[place] for place in chosen}
+        control = names.pop() if len(names) == 1 else "strongest by each half"
+        check(row.loc["own_minus_other_circuits", "own"], samples, control)
+        controls.add(control)
         # Of two kinds of controls the one that does more damage. Its two draws differ; a third may differ as much.
-        (own, kind, draws), (other, other_kind, other_draws) = map(beyond_control, (one, two))
-        noise = t.ppf(0.975, 1) * np.sqrt(1.5)
-        check(row.loc["circuit_minus_control", "own", "knockout"], own, kind, noise * draws.std(ddof=1))
-        half = noise * other_draws.std(ddof=1)
-        check(row.loc["circuit_minus_control", "two", "knockout"], other, other_kind, half)
+        (own, kind, draws), (other, other_kind, other_draws) = map(beyond_control, (one, elsewhere))
+        for task, (lost, of, drawn) in (
+            ("own", (own, kind, draws)),
+            ("other_operators", (other, other_kind, other_draws)),
+        ):
+            check(row.loc["circuit_minus_control", task], lost, of, noise * drawn.std(ddof=1))
+        copied, of, drawn = beyond_control(means[name, "copying"])
+        for task in ("copying", "all_copying"):
+            check(row.loc["circuit_minus_control", task], copied, of, noise * drawn.std(ddof=1))
         # A draw of one kind is the same neurons on both tasks.
         streams = {kind: draws}
         streams[other_kind] = streams.get(other_kind, 0) - other_draws
-        half = half_of(streams)
-        check(row.loc["own_minus_other_beyond_control", "two", "knockout"], own - other, half=half)
+        check(row.loc["own_minus_other_beyond_control", "own"], own - other, half=half_of(streams))
+        spared = row.loc["own_minus_copied_of_own", "own"]
+        assert (spared["first"], spared["second"]) == pytest.approx(((own - copied)[0], own[0]))
         alike.add(kind == other_kind)
-    assert alike == {True, False}
-    assert len(controls) > 1
+    assert alike == {True, False} or controls
     # Over cells every cell counts once.
-    whole = table.query("format == operator == 'all' and contrast == 'own_minus_other' and task == 'copying'")
-    (row,) = whole.query("metric == 'accuracy' and intervention == 'knockout'").to_dict("records")
-    cells = product("sc", circuits.items())
-    check(row, np.mean([(by[f, o] - by[f, "copying"])[:, place] for f, (o, place) in cells], axis=0))
-    assert (row["cells"], row["prompts"]) == (6, 2 * (30 + 40 + 50))
-    fewest = table.query("operator == 'three' and task == 'other_operators' and format == 's'")
-    assert set(fewest["prompts"]) == {30}, "the fewest of several tasks"
-
-
-def test_copying_is_spared_what_it_does_not_lose():
-    found, sets = made_up(3)
-    for one in found:
-        for metric in METRICS:
-            one.resampled[metric][:] += {"one": 5, "two": 4, "copying": 1}[one.task]
-            one.resampled[metric][:, [1, 2, 3, 4, 6, 7, 8, 9]] -= 3
-    table = contrasts_table(found, sets, ["one", "two"], ["copying"])
-    rows = table.query("contrast == 'own_minus_copied_of_own' and format == 'all' and operator == 'all'")
-    rows = rows[rows["intervention"] == "knockout"]
-    told = ratios(table).query("question == 'computed' and operator == 'all'")["difference"].tolist()
-    assert told == pytest.approx([*(rows.set_index("metric")["ratio"] - SERVES)[["accuracy", "probability"]]])
-    by = {(one.format, one.task): one.resampled for one in found if one.intervention == "knockout"}
-    for row in rows.to_dict("records"):
-        lost, spared = [], []
-        for name, (operator, place) in product("sc", [("one", 0), ("two", 5)]):
-            tasks_of = (by[name, task][row["metric"]][:, place:] for task in (operator, "copying"))
-            own, copied = (beyond_control(means)[0] for means in tasks_of)
-            lost.append(own)
-            spared.append(own - copied)
-        first, second = np.mean(spared, axis=0), np.mean(lost, axis=0)
-        ratio = first / second
-        assert row["task"] == "all_copying"
-        assert [row["first"], row["second"], row["ratio"]] == pytest.approx([first[0], second[0], ratio[0]])
-        assert [row["ratio_low"], row["ratio_high"]] == pytest.approx(np.quantile(ratio[1:], [0.025, 0.975]))
+    (row,) = table.query(
+        "format == operator == 'all' and contrast == 'own_minus_other' and metric == 'probability'"
+    ).to_dict("records")
+    places, values = {"one": 0, "two": 5, "three": 10}, []
+    for name, (operator, place) in product("sc", places.items()):
+        others = np.mean([means[name, other] for other in places if other != operator], axis=0)
+        values.append((means[name, operator] - others)[:, place])
+    check(row, np.mean(values, axis=0))
+    assert (row["cells"], row["prompts"]) == (6, 2 * (30 + 30 + 30)), "the fewest of several tasks"
 
 
 COPIES = {
@@ -467,12 +467,12 @@ def test_neurons_that_compute_are_told_from_those_that_write(verdict, tmp_path):
     asked = {"addition": (adding, planted_models.TEMPLATES["symbolic"]), "copying": (copying, template)}
     chosen = [other_task(run, name, *task, 40, 0) for name, task in asked.items()]
     found = [one for task in chosen for one in damages(run, "symbolic", task, sets, RESAMPLES, 0, center=True)]
-    contrasts = contrasts_table(found, {"symbolic": sets}, ["addition"], ["copying"])
+    contrasts = contrasts_of(by_prompt(found, sets), HERE, [K], RESAMPLES, 0, ["copying"])
     matrices = pd.concat([matrix(one, sets, True) for one in found], ignore_index=True)
-    *_, told = answer({"specificity": matrices, "specificity_contrasts": contrasts}, K)
+    *_, told = answer({"specificity": matrices, "contrasts": contrasts}, K)
     assert told.sentence.endswith(": yes, tiny). No other operator can be compared.")
-    table = ratios(contrasts)
-    rows = table.query("question == 'computed' and operator == 'all'").set_index("metric")
+    computed = QUESTIONS["computed"].parts.values()
+    rows = pd.concat(rows_of(part, contrasts) for part in computed).query("operator == 'all'").set_index("metric")
     assert rows["verdict"].eq(verdict).all()
     assert rows.loc["accuracy", "second"] > 0.5
     # Where copying is spared, a control that contains copying neurons costs it more than the circuit does.
@@ -483,65 +483,61 @@ def test_rankings_by_half_of_the_prompts_widen_the_intervals():
     best = ["best_in_s", "best_in_c"]
     of_half = [half + kind for half in HALVES for kind in ("circuit", *best)]
     kinds = [*best, *of_half, "random_effect_of_own_best"]
-    found, sets = made_up(3, more=kinds)
-    keys = [(some.label["operator"], some.label["neurons"]) for some in sets["s"]]
-    means = [dict(zip(keys, one.damage["probability"].mean(1), strict=True)) for one in found]
-    lost = {(one.format, one.task): own for one, own in zip(found, means, strict=True)}
+    found, sets, table = made_up(3, more=kinds)
+    places = {(operator, neurons): place for place, (operator, neurons, _) in enumerate(sets)}
 
-    def contrasts(kinds):
-        table = contrasts_table(*made_up(3, more=kinds), ["one", "two"])
-        rows = table.query("intervention == 'knockout' and metric == 'probability'")
-        return rows.set_index(["contrast", "task", "format", "operator"]).sort_index()
+    def lost(name, task, operator, neurons):
+        return found[name, task][0][places[operator, neurons]].mean()
 
-    def copied(name, operator, half):
-        own, copying = (lost[name, task][operator, half + "circuit"] for task in (operator, "copying"))
-        return own - copying
+    def contrasts(table):
+        table = contrasts_of(table, HERE, [5], 50, 0, ["copying"])
+        rows = table.query("intervention == 'knockout' and metric == 'probability' and task == 'own'")
+        return rows.set_index(["contrast", "format", "operator"]).sort_index()
+
+    def elsewhere(name, operator, half):
+        other = {"one": "two", "two": "one"}[operator]
+        return lost(name, operator, operator, half + "circuit") - lost(name, other, operator, half + "circuit")
 
     def exchanged(name, operator, half, ratio=1.0):
-        damage, forms = lost[name, operator], ("sc" if name == "s" else "cs")
-        level = damage[operator, "random_effect_of_own_best"]
-        own, theirs = (damage[operator, f"{half}best_in_{form}"] - level for form in forms)
+        level = lost(name, operator, operator, "random_effect_of_own_best")
+        forms = "sc" if name == "s" else "cs"
+        own, theirs = (lost(name, operator, operator, f"{half}best_in_{form}") - level for form in forms)
         return theirs - ratio * own
 
     def half_differences(value):
         by_half = [[[value(name, op, half) for name in "sc"] for op in ("one", "two")] for half in HALVES]
         return (np.array(by_half[0]) - np.array(by_half[1])) / 2
 
-    table, mean = contrasts(kinds), t.ppf(0.975, 2)
-    exchange = "exchanged_minus_own_beyond_control", "own"
-    for contrast, value in ((("own_minus_other", "copying"), copied), (exchange, exchanged)):
-        differences, rows = half_differences(value), table.loc[contrast]
+    rows, mean = contrasts(table), t.ppf(0.975, 2)
+    exchange = "exchanged_minus_own_beyond_control"
+    for contrast, value in (("own_minus_other", elsewhere), (exchange, exchanged)):
+        differences, of = half_differences(value), rows.loc[contrast]
         own = np.mean(differences.mean(1) ** 2)
-        assert rows.loc["s", "one"]["ranking_noise"] == pytest.approx(mean * np.mean(differences**2) ** 0.5)
-        assert rows.loc["all", "two"]["ranking_noise"] == pytest.approx(mean * own**0.5)
-        assert rows.loc["all", "all"]["ranking_noise"] == pytest.approx(mean * (own / 2) ** 0.5)
+        assert of.loc["s", "one"]["ranking_noise"] == pytest.approx(mean * np.mean(differences**2) ** 0.5)
+        assert of.loc["all", "two"]["ranking_noise"] == pytest.approx(mean * own**0.5)
+        assert of.loc["all", "all"]["ranking_noise"] == pytest.approx(mean * (own / 2) ** 0.5)
     # The same sets, of which nobody knows that they are ranked by halves.
-    unknown = contrasts([kind.replace("half", "x") for kind in kinds])
-    wide, narrow = (some.loc[(*exchange, "all", "all")] for some in (table, unknown))
+    unknown = contrasts(table.assign(neurons=table["neurons"].str.replace("half", "x")))
+    wide, narrow = (some.loc[(exchange, "all", "all")] for some in (rows, unknown))
     assert np.isnan(narrow["ranking_noise"])
     differences = half_differences(partial(exchanged, ratio=wide["ratio"])).mean(1)
     half = mean * (np.mean(differences**2) / 2) ** 0.5 / wide["second"]
     for name, sign in (("ratio_low", -1), ("ratio_high", 1)):
         assert wide[name] == pytest.approx(wide["ratio"] + sign * np.hypot(narrow[name] - narrow["ratio"], half))
+    # What serves by its interval decides the question, not the difference.
+    part = QUESTIONS["exchange"].parts["probability"]
+    told = rows_of(part, rows.reset_index()).set_index(["format", "operator"]).loc[("all", "all")]
+    assert [told["difference"], told["low"]] == pytest.approx([wide["ratio"] - SERVES, wide["ratio_low"] - SERVES])
 
 
-def test_a_ratio_needs_a_damage_above_zero():
-    found, sets = made_up(1)
-    for one in found:
-        for metric in METRICS:
-            one.damage[metric][:] = {"one": 3.0, "two": 2.0, "copying": 0.0}[one.task]
-            one.resampled[metric][:] = {"one": 3.0, "two": 2.0, "copying": 0.0}[one.task]
-        if one.task == "copying":  # the rounding of a run in float32
-            one.resampled["loss"] += np.random.default_rng(0).uniform(1e-8, 1e-7, one.resampled["loss"].shape)
-    rows = contrasts_table(found, sets, ["one", "two"]).query("contrast == 'own_minus_other'")
-    rows = rows.set_index(["format", "operator", "intervention", "task", "metric"])
-    row = rows.loc[("s", "one", "knockout", "two", "loss")]
-    # The loss has no bounds, so where no resample changes it, nothing is known of its spread.
-    assert np.isnan([row["ratio"], row["low"], row["high"]]).all()
-    row = rows.loc[("s", "one", "knockout", "two", "accuracy")]
+def test_a_ratio_needs_a_value_above_zero():
+    *_, table = made_up(1, values={"one": 3.0, "two": 2.0, "copying": 0.0}.get)
+    rows = contrasts_of(table, HERE, [5], 50, 0, ["copying"]).query("format == 's' and operator == 'one'")
+    rows = rows.set_index(["contrast", "metric", "task"]).sort_index()
+    row = rows.loc[("own_minus_other", "probability", "own")]
     half = -np.log(0.025) / 30
     assert [row["low"], row["high"]] == pytest.approx([1 - half, 1 + half])
     ratio = [row["ratio"], row["ratio_low"], row["ratio_high"]]
     # On half of a prompt in thirty, the first may be up to 1.5 times a second one that is as low as it may be.
     assert ratio == pytest.approx([1.5, 1.5 - 1.5 * half / (2 - half), 1.5 + 1.5 * half / (2 - half)])
-    assert np.isnan(rows.loc[("s", "one", "knockout", "copying", "loss")]["ratio"])
+    assert np.isnan(rows.loc[("circuit_minus_control", "probability", "copying")]["ratio"])

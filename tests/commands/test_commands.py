@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from form_invariance.beyond.engine_check.table import ENGINE_CHECK
 from form_invariance.cli import main
-from form_invariance.experiment.contrasts import overall
+from form_invariance.experiment.contrasts.rows import overall
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
@@ -52,7 +52,8 @@ def test_both_stages_find_the_planted_neurons_and_the_circuit_those_that_are_sha
 
 def test_the_verdict_is_yes_where_a_circuit_is_shared_and_undefined_where_none_is(both):
     shared, run = both
-    table = pd.read_parquet(run.folder / "shared/intervention_contrasts.parquet")
+    table = pd.read_parquet(run.folder / "shared/contrasts.parquet")
+    table = table[table["contrast"] == "circuit_minus_control_everywhere"]
     assert set(overall(table)["verdict"]) == ({"yes"} if shared else {"undefined"})
     numbers = table[["first", "second", "difference", "low", "high"]]
     assert (numbers.notna() if shared else numbers.isna()).all(axis=None)

@@ -6,7 +6,7 @@ import yaml
 from configurations import ROOT, SHIPPED
 from replayed_run import calls_of, replay
 
-from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.stages.dataset.table import CORRUPT
 from form_invariance.tables.files import provenance_of, read_table
 

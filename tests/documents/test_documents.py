@@ -22,7 +22,8 @@ from stub_checkout import ROOT, pending, snakemake
 from conftest import at_night
 from demo_pictures import FIGURES, PAGES, PICTURES, open_part
 from form_invariance.cli import command_line
-from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.experiment.contrasts.entries import CONTRASTS
+from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.model.files import PACKAGED
 from form_invariance.model.loading import load
 from form_invariance.model.tokenizers import load_tokenizer
@@ -240,7 +241,7 @@ def test_the_demos_numbers_are_those_of_its_tables(monkeypatch):
     for key, line in zip(keys, table, strict=True):
         row = verdicts.loc["embedded-shared"].loc[key]
         shown = [row["value"], *([row["control_value"]] if row["control"] != "none" else [])]
-        margin = QUESTIONS[key[0]].margin_of(key[1])
+        margin = QUESTIONS[key[0]].parts[key[1]].margin
         shown += [margin + row[name] for name in ("difference", "low", "high")]
         cells = line.split("|")[2:-1]
         found = [float(n.replace("−", "-")) for n in re.findall(r"−?\d\.\d\d", " ".join(cells))]
@@ -248,3 +249,11 @@ def test_the_demos_numbers_are_those_of_its_tables(monkeypatch):
         assert cells[-1].strip() == row["verdict"], line
         pairs = [int(n) for n in re.findall(r"\(n = (\d+)\)", line)]
         assert pairs == ([row["prompts"]] if key[1] == "rate" else []), line
+
+
+def test_the_method_has_the_words_of_every_contrast_and_question():
+    text = " ".join(TEXTS["docs/method.md"].split())
+    for name, entry in CONTRASTS.items():
+        assert f"- `{name}`: {entry.compared}" in text
+    for name, question in QUESTIONS.items():
+        assert f"- *{name}*: {question.compared}" in text

@@ -22,7 +22,7 @@ from form_invariance.drawing import figures, style
 from form_invariance.drawing.figures import figure_of
 from form_invariance.drawing.lines import line, line_plot
 from form_invariance.errors import UserError
-from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.stages.agreement import figure as agreement
 from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.interventions.table import INTERVENTIONS

@@ -1,14 +1,27 @@
 """Contrasts and their intervals, against loops and closed forms."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import beta, t
 
-from form_invariance.experiment import contrasts
-from form_invariance.experiment.contrasts import ALL, FEWEST, NO_CONTROL, SEVERAL, Pair, described, over_cells
-from form_invariance.experiment.noise import half_of
+from form_invariance.experiment.contrasts import engine, rows
+from form_invariance.experiment.contrasts.cells import Cell, Sample
+from form_invariance.experiment.contrasts.engine import (
+    FEWEST,
+    NO_CONTROL,
+    SEVERAL,
+    Pair,
+    Value,
+    compare,
+    described,
+    over_cells,
+)
+from form_invariance.experiment.contrasts.noise import half_of
 from form_invariance.randomness import generator
+from form_invariance.tables.columns import ALL
 
 RESAMPLES = 400
 
@@ -18,8 +31,13 @@ def named(size, cell="cell"):
     return [(cell, place) for place in range(size)]
 
 
-def pair_of(first, second, cell="cell", **more):
-    return contrasts.paired(first, second, named(len(first), cell), RESAMPLES, 0, **more)
+def pair_of(first, second, cell="cell", problems=None, seed=0, control="", draws=None, bounded=True):
+    """Two values of each prompt, (P,)."""
+    problems = named(len(first), cell) if problems is None else problems
+    cell_of = Cell(None, "", "", 0, "", "", "", "", "after", RESAMPLES, seed)
+    prompts = list(zip(problems, range(len(first)), strict=True))
+    values = cell_of.paired(*(Sample(np.array(one, float)[None], prompts, "") for one in (first, second)), control)
+    return replace(compare(*values), draws=draws or {}, bounded=bounded)
 
 
 def drawn(problems, seed):
@@ -33,7 +51,7 @@ def test_a_pair_equals_loops_over_the_resamples():
     first, second = rng.random(9), rng.random(9)
     first[2], second[5] = np.nan, np.nan
     problems = named(9)
-    pair = contrasts.paired(first, second, problems, RESAMPLES, 3)
+    pair = pair_of(first, second, problems=problems, seed=3)
     assert pair.control == ""
     kept = [place for place in range(9) if place not in (2, 5)]
     assert pair.problems == ([problems[place] for place in kept],)
@@ -44,14 +62,14 @@ def test_a_pair_equals_loops_over_the_resamples():
 
 
 def test_a_pair_and_its_reverse_are_one_problem_of_an_operator():
-    problems = contrasts.problems_of("+", np.array([3, 9, 2]), np.array([9, 3, -1]))
+    problems = engine.problems_of("+", np.array([3, 9, 2]), np.array([9, 3, -1]))
     assert problems == [("+", 3, 9), ("+", 3, 9), ("+", -1, 2)]
 
 
 def test_a_resample_without_any_problem_of_a_cell_is_the_sample():
-    weights = contrasts.resampling(named(1), RESAMPLES, 0)
+    weights = engine.resampling(named(1), RESAMPLES, 0)
     assert (weights > 0).all(), "of one problem, 37 % of the resamples draw none"
-    assert contrasts.resampled(np.array([[5.0]]), weights).ravel().tolist() == [5.0] * (1 + RESAMPLES)
+    assert engine.resampled(np.array([[5.0]]), weights).ravel().tolist() == [5.0] * (1 + RESAMPLES)
 
 
 def test_a_pair_without_a_second_value_has_its_first_and_no_difference():
@@ -71,7 +89,7 @@ def test_cells_are_fixed_and_only_prompts_are_drawn():
     of_cells = zip(drawn(named(6, 0), 0), drawn(named(8, 1), 0), strict=True)
     means = [np.mean([cells[0][first].mean(), cells[1][second].mean()]) for first, second in of_cells]
     np.testing.assert_allclose(both.first[1:], means)
-    low, high, _ = contrasts.limits(both.first, both.problems)
+    low, high, _ = engine.limits(both.first, both.problems)
     assert (low, high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))
     assert high - low < 1, "the cells differ by 20, so they were not drawn"
 
@@ -120,7 +138,7 @@ def test_draws_of_one_stream_are_the_same_neurons_in_every_cell():
 def test_the_limit_error_is_that_of_the_less_certain_limit(sign):
     """Of squares, whose upper end is sparse: the rank of a percentile has the standard deviation of a binomial."""
     drawn, rank = sign * np.linspace(0, 1, 1001) ** 2, (0.025 * 0.975 * 1001) ** 0.5
-    _, _, error = contrasts.limits(np.array([0.5, *drawn]), [[("+", a, 0) for a in range(20)]])
+    _, _, error = engine.limits(np.array([0.5, *drawn]), [[("+", a, 0) for a in range(20)]])
     assert error == pytest.approx(2 * 0.975 * rank / 1000, rel=1e-3)
 
 
@@ -163,7 +181,7 @@ def test_what_was_not_seen_on_common_problems_may_be_so_in_every_cell():
     same = [pair_of(np.zeros(20), np.zeros(20)) for _ in range(3)]
     assert described(over_cells(same))["high"] == pytest.approx(-np.log(0.025) / 20)
     cells = [[("+", 0), *named(19, cell)] for cell in range(10)]
-    alike = [contrasts.paired(np.zeros(20), np.zeros(20), problems, RESAMPLES, 0) for problems in cells]
+    alike = [pair_of(np.zeros(20), np.zeros(20), problems=problems) for problems in cells]
     assert described(over_cells(alike))["high"] == pytest.approx((1 + (-np.log(0.025) - 1) / 10) / 20)
 
 
@@ -171,48 +189,44 @@ def test_limits_need_a_value_two_resamples_and_five_prompts():
     spread, problems = np.linspace(0, 1, 40), [named(30)]
     no = [([np.nan, *spread], problems), ([0.5, *spread, np.nan], problems), ([0.5, 0.4], problems)]
     for samples, asked in (*no, ([0.5, *spread], []), ([0.5, *spread], [named(FEWEST - 1)])):
-        assert np.isnan(contrasts.limits(np.array(samples), asked)).all()
-    for samples in ([0.5, 0, 1], [0.5, 0, 0, 1], [0.5, 0, 1, 1], [0.5, 0, contrasts.ROUNDING]):
-        low, high, _ = contrasts.limits(np.array(samples), problems)
+        assert np.isnan(engine.limits(np.array(samples), asked)).all()
+    for samples in ([0.5, 0, 1], [0.5, 0, 0, 1], [0.5, 0, 1, 1], [0.5, 0, engine.ROUNDING]):
+        low, high, _ = engine.limits(np.array(samples), problems)
         assert 0.94 < (high - low) / max(samples[1:]) < 1
     half = -np.log(0.025) / 30
-    assert contrasts.limits(np.array([0.5, 0.3, 0.3]), problems) == pytest.approx((0.5 - half, 0.5 + half, 0))
-    assert contrasts.verdict(np.nan, 1) == contrasts.verdict(0.1, np.nan) == "undefined"
-    assert contrasts.verdict(0.2, 1, 0.1) == contrasts.verdict(-1, -0.2, 0.1) == "undecided"
-    assert not np.signbit(described(pair_of(np.zeros(9), np.zeros(9)), sign=-1)["difference"])
+    assert engine.limits(np.array([0.5, 0.3, 0.3]), problems) == pytest.approx((0.5 - half, 0.5 + half, 0))
+    assert engine.verdict(np.nan, 1) == engine.verdict(0.1, np.nan) == "undefined"
+    assert engine.verdict(0.2, 1, 0.1) == engine.verdict(-1, -0.2, 0.1) == "undecided"
+    assert not np.signbit(described(pair_of(np.zeros(9), -np.zeros(9)))["difference"])
 
 
 def test_a_limit_within_two_errors_or_rounding_of_zero_is_undecided():
-    assert (contrasts.verdict(2e-6, 3e-6), contrasts.verdict(-3e-6, -2e-6)) == ("yes", "no")
-    assert {contrasts.verdict(1e-8, 3e-6), contrasts.verdict(-3e-6, -1e-8, 1e-9)} == {"undecided"}
-    assert (contrasts.verdict(0.1, 0.3, 0.04), contrasts.verdict(0.1, 0.3, 0.06)) == ("yes", "undecided")
-    assert (contrasts.verdict(-0.3, -0.1, 0.04), contrasts.verdict(-0.3, -0.1, 0.06)) == ("no", "undecided")
-    assert (contrasts.verdict(-0.1, 0.1), contrasts.verdict(np.nan, np.nan, np.nan)) == ("undecided", "undefined")
-
-
-def test_less_is_more_turns_the_difference():
-    values = np.random.default_rng(4).random(20)
-    ahead, behind = (described(pair_of(values, values + 1), sign) for sign in (1, -1))
-    assert (ahead["difference"], behind["difference"]) == pytest.approx((-1, 1))
-    assert (ahead["first"], ahead["second"]) == (behind["first"], behind["second"])
-    half = -np.log(0.025) / 20
-    assert (ahead["low"], ahead["high"]) == pytest.approx((-1 - half, -1 + half)), "rounding is no spread"
-    assert (ahead["verdict"], behind["verdict"]) == ("no", "yes")
+    assert (engine.verdict(2e-6, 3e-6), engine.verdict(-3e-6, -2e-6)) == ("yes", "no")
+    assert {engine.verdict(1e-8, 3e-6), engine.verdict(-3e-6, -1e-8, 1e-9)} == {"undecided"}
+    assert (engine.verdict(0.1, 0.3, 0.04), engine.verdict(0.1, 0.3, 0.06)) == ("yes", "undecided")
+    assert (engine.verdict(-0.3, -0.1, 0.04), engine.verdict(-0.3, -0.1, 0.06)) == ("no", "undecided")
+    assert (engine.verdict(-0.1, 0.1), engine.verdict(np.nan, np.nan, np.nan)) == ("undecided", "undefined")
 
 
 def test_the_strongest_has_the_largest_mean():
-    values = {"b": np.array([0.5, 0.5]), "a": np.array([0.5, 0.5]), "c": np.array([0.4]), "d": np.empty(0)}
-    assert contrasts.strongest(values) == "a"
-    assert contrasts.strongest(values, sign=-1) == "c"
-    assert contrasts.strongest({"d": np.empty(0), "e": np.array([np.nan])}) == NO_CONTROL
+    assert engine.strongest({"b": 0.5, "a": 0.5, "c": 0.4, "d": np.nan}) == "a"
+    assert engine.strongest({"b": 0.5 + 1e-15, "a": 0.5}) == "a", "rounding does not choose"
+    assert engine.strongest({"e": np.nan}) == engine.strongest({}) == NO_CONTROL
+
+
+def test_a_difference_has_the_draws_of_both_and_the_problems_of_the_fewer():
+    streams = {"a": np.array([3.0, 1]), "b": np.array([1.0, 1])}, {"b": np.array([0.0, 2])}
+    first, second = Value(np.full(3, 5), named(7), streams[0]), Value(np.full(3, 2), named(9), streams[1])
+    both = first - second
+    assert (both.mean.tolist(), both.problems) == ([3, 3, 3], named(7))
+    assert {name: values.tolist() for name, values in both.draws.items()} == {"a": [3, 1], "b": [1, -1]}
 
 
 def test_rows_of_cells_operators_and_all():
     values = {("symbolic", "+"): 1.0, ("word", "+"): 3.0, ("word", "-"): 8.0}
     cells = {key: Pair(np.full(5, value), np.zeros(5), (named(FEWEST),)) for key, value in values.items()}
-    table = pd.DataFrame(contrasts.rows(cells, "format", more=lambda some: {"of": len(some)}))
+    table = pd.DataFrame(rows.rows(cells, more=lambda some: {"of": len(some)}))
     found = table.set_index(["format", "operator"])[["first", "of"]].T.to_dict("list")
     by_cell = {("symbolic", "+"): [1, 1], ("word", "+"): [3, 1], ("word", "-"): [8, 1]}
     assert found == {**by_cell, (ALL, "+"): [2, 2], (ALL, "-"): [8, 1], (ALL, ALL): [4, 3]}
-    for some in (table, table.rename(columns={"format": "direction"})):
-        assert contrasts.overall(some)["first"].tolist() == [4]
+    assert rows.overall(table)["first"].tolist() == [4]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from form_invariance.experiment.noise import pooled
+from form_invariance.experiment.contrasts.noise import pooled
 
 NEURONS, K = 400, 50
 

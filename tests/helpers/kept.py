@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parents[1] / "data/kept"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 ROUNDING, FEW = 1e-5, 3000
 BY_ROUNDING = re.compile(
-    "shuffled|probe path stroke: #777777|specificity_contrasts.parquet (low|high|verdict|ratio)|sha256|checksum"
+    "shuffled|probe path stroke: #777777|contrasts.parquet (low|high|verdict|ratio|limit_error)|sha256|checksum"
 )
 """What another processor changes: guesses of a probe that learnt nothing, limits of next to no damage, digests."""
 COLUMNS = ["values", "unknown", "mean", "slope", "size"]

@@ -5,32 +5,27 @@ A trial is a question, its metric, its null, a circuit size and the verdict over
 
 from functools import partial
 
+import measured
 import numpy as np
 import pandas as pd
 
-from form_invariance.beyond.specificity.contrasts import contrasts_table
-from form_invariance.beyond.specificity.damages import KEEP_ONLY, KNOCKOUT, Damages
-from form_invariance.beyond.specificity.table import CONTROL_OF, CONTROLS, OWN_BEST
-from form_invariance.beyond.specificity.verdicts import ratios, specific
-from form_invariance.experiment.contrasts import overall, problems_of, resampled, resampling, strongest
-from form_invariance.experiment.controls import NOT_DRAWN, NeuronSet
-from form_invariance.experiment.intervention_kinds import ASKED
-from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT
-from form_invariance.experiment.questions import DIFFERENCE, SERVES
+from form_invariance.beyond.specificity.table import CONTROLS
+from form_invariance.experiment.contrasts.engine import strongest
+from form_invariance.experiment.contrasts.questions import QUESTIONS, SERVES
+from form_invariance.experiment.contrasts.rows import overall
+from form_invariance.experiment.contrasts.verdicts import rows_of
+from form_invariance.experiment.controls import NOT_DRAWN
+from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT, CONTROL_OF, DRAWN, OWN_BEST
 from form_invariance.randomness import generator
-from form_invariance.stages.interventions.contrasts import cell_of
-from form_invariance.stages.interventions.contrasts import contrast_table as intervention_contrasts
-from form_invariance.stages.transfer.contrasts import contrast_table as transfer_contrasts
-from form_invariance.stages.transfer.names import DRAWN
 
 TRIALS = 40
 """Of a null that is drawn."""
 DONORS = {
-    "matched_minus_same_answer": ("beyond_the_answer", "matched", "same_answer", "donors change places"),
-    "matched_minus_copied_answer": ("beyond_the_answer", "matched", "copied_answer", "copies change places"),
-    "interchange_minus_copied": ("interchange", "interchange", "copied_other", "copies change places"),
+    ("beyond_the_answer", "rate"): ("matched", "same_answer", "donors change places"),
+    ("beyond_the_answer", "rate beyond copied"): ("matched", "copied_answer", "copies change places"),
+    ("interchange", "beyond copied"): ("interchange", "copied_other", "copies change places"),
 }
-"""By contrast of transfer: its question, the two conditions, and what its null is called."""
+"""By question and metric of transfer: the two conditions, and what its null is called."""
 SET = ["operator", "k", "neurons", "seed"]
 OF_BEST = [kind + CONTROL_OF + OWN_BEST for kind in CONTROLS]
 """The controls of a format's best neurons."""
@@ -46,61 +41,81 @@ def rates(trials):
     return grouped.agg({"trials": "sum", **dict.fromkeys(words, "mean")})
 
 
-def _drawn(rows, column):
+def verdict_rows(table, asked, resamples, seed, copying=()):
+    """The rows that decide questions by their metrics, from a table by prompt."""
+    parts = {key: QUESTIONS[key[0]].parts[key[1]] for key in asked}
+    names = dict.fromkeys(part.contrast for part in parts.values())
+    ks = sorted(set(table["k"]) - {0, -1})
+    contrasts = measured.contrasts_of(table, names, ks, resamples, seed, copying)
+    for (question, metric), part in parts.items():
+        yield rows_of(part, contrasts).assign(question=question, metric=metric)
+
+
+def verdicts(table, asked, null, resamples, seed, copying=()):
+    """The trials of questions and their metrics on a table by prompt."""
+    for rows in verdict_rows(table, asked, resamples, seed, copying):
+        for row in overall(rows).to_dict("records"):
+            yield {**{name: row[name] for name in ("question", "metric", "k", "verdict")}, "null": null}
+
+
+def _drawn(rows):
     """Each draw of the kinds that have three or more: one takes the circuit's place, the others have a spread."""
-    draws = rows[rows["seed"] >= 0].groupby(column)["seed"].unique()
+    draws = rows[rows["seed"] >= 0].groupby("neurons")["seed"].unique()
     return sorted((kind, seed) for kind, seeds in draws.items() if len(seeds) >= 3 for seed in seeds)
 
 
-def ablation_trials(cells, resamples, seed):
-    """A draw of a control in the circuit's place; cells: interventions, their prompts and dataset by cell."""
-    each = [set(_drawn(prompts, "neurons")) for _, prompts, _ in cells.values()]
-    for kind, draw in sorted(set.intersection(*each)):
-        compared = {}
-        for cell, (summary, prompts, dataset) in cells.items():
-            kept = prompts[prompts["neurons"].isin(["none", kind])]
-            chosen = (kept["neurons"] == kind) & (kept["seed"] == draw)
-            compared[cell] = cell_of(summary, kept.assign(neurons=kept["neurons"].mask(chosen, CIRCUIT)), dataset)
-        table = overall(intervention_contrasts(compared, resamples, seed))
-        for row in table[table["intervention"].isin(ASKED)].to_dict("records"):
-            names = {"question": ASKED[row["intervention"]], "null": "a control is the circuit"}
-            yield {**names, **{name: row[name] for name in ("metric", "k", "verdict")}}
+def _in_the_circuits_place(table):
+    """Tables in which a draw of a control is the circuit, and the others of its kind are the only control."""
+    cells = [set(_drawn(rows)) for _, rows in table[table["k"] > 0].groupby(["format", "donor", "operator"])]
+    for kind, draw in sorted(set.intersection(*cells)):
+        kept = table[table["neurons"].isin(["none", kind])]
+        chosen = (kept["neurons"] == kind) & (kept["seed"] == draw)
+        yield kept.assign(neurons=kept["neurons"].mask(chosen, CIRCUIT), seed=kept["seed"].mask(chosen, NOT_DRAWN))
 
 
-def transfer_trials(transfer, pairs, resamples, seed):
+def ablation_trials(table, resamples, seed):
+    """A draw of a control in the circuit's place; the tables by prompt of interventions."""
+    asked = [
+        (question, metric) for question in ("sufficient", "necessary") for metric in QUESTIONS[question].parts
+    ]
+    table = table[(table["positions"] == "all") & (table["means"] == "format")]
+    for changed in _in_the_circuits_place(table):
+        yield from verdicts(changed, asked, "a control is the circuit", resamples, seed)
+
+
+def transfer_trials(pairs, resamples, seed):
     """Other neurons in the circuit's place, permuted donors, and two donors that change places."""
-
-    def verdicts(changed, questions, null):
-        for row in overall(transfer_contrasts(transfer, changed, resamples, seed, questions)).to_dict("records"):
-            names = {"question": questions[row["contrast"]], "metric": "rate", "null": null}
-            yield {**names, "k": row["k"], "verdict": row["verdict"]}
-
-    for kind, draw in _drawn(pairs[pairs["condition"].isin(DRAWN)], "condition"):
-        kept = pairs[pairs["condition"] == kind]
-        kept = kept.assign(condition=kept["condition"].mask(kept["seed"] == draw, "matched"))
-        yield from verdicts(kept, {"matched_minus_baseline": "repaired"}, "a control is the circuit")
+    drawn = pairs[(pairs["intervention"] == "matched") & pairs["neurons"].isin(DRAWN)]
+    for changed in _in_the_circuits_place(drawn):
+        yield from verdicts(changed, [("repaired", "rate")], "a control is the circuit", resamples, seed)
     for trial in range(TRIALS):
         rng = generator(seed, "nulls", trial)
         # A donor's answer comes out as often as that of another pair's donor.
-        lucky = rng.random(len(pairs)) < pairs["permuted_answer"].to_numpy()
-        same = {"imposed": "imposed", "interchange": "interchange"}
-        yield from verdicts(pairs.assign(donor_answer=lucky), same, "permuted donors")
-        for contrast, (question, first, second, null) in DONORS.items():
-            both = pairs[pairs["condition"].isin([first, second])]
-            place = both.groupby(["operator", "donor", "target", "k", "a", "b"]).ngroup()
-            turned = (rng.random(int(place.max()) + 1) < 0.5)[place] if len(both) else np.zeros(0, dtype=bool)
-            names = both["condition"].map({first: second, second: first})
-            changed = both.assign(condition=both["condition"].mask(turned, names))
-            yield from verdicts(changed, {contrast: question}, null)
+        lucky = (rng.random(len(pairs)) < pairs["permuted_answer"].to_numpy()).astype(float)
+        lucky = pairs.assign(donor_answer=np.where(pairs["permuted_answer"].isna(), np.nan, lucky))
+        asked = [("imposed", "rate"), ("interchange", "rate")]
+        yield from verdicts(lucky, asked, "permuted donors", resamples, seed)
+        for key, (first, second, null) in DONORS.items():
+            both = pairs[pairs["intervention"].isin([first, second]) & (pairs["neurons"] == CIRCUIT)]
+            if both.empty:
+                continue
+            place = both.groupby(["operator", "donor", "format", "k", "a", "b"]).ngroup()
+            turned = (rng.random(int(place.max()) + 1) < 0.5)[place]
+            names = both["intervention"].map({first: second, second: first})
+            changed = both.assign(intervention=both["intervention"].mask(turned, names))
+            yield from verdicts(changed, [key], null, resamples, seed)
 
 
 def lost_by_cell(prompts, intervention, metric):
     """What every set (rows, named by `SET`) costs on every problem (columns a, b), by format and task."""
+    value = {"accuracy": "correct"}.get(metric, metric)
+    prompts = prompts.astype({value: float})
+    before = prompts[prompts["intervention"] == "good"].set_index(["format", "task", "index"])[value]
     chosen = prompts[prompts["intervention"] == intervention]
-    value = {"accuracy": "lost", "probability": "probability"}[metric]
+    lost = before.loc[list(zip(chosen["format"], chosen["task"], chosen["index"], strict=True))].to_numpy()
     return {
-        cell: rows.pivot(index=SET, columns=["a", "b"], values=value).astype(float)
-        for cell, rows in chosen.groupby(["format", "task"], sort=False)
+        cell: rows.pivot(index=SET, columns=["a", "b"], values="lost")
+        for cell, rows in chosen.assign(lost=lost - chosen[value]).groupby(["format", "task"], sort=False)
     }
 
 
@@ -152,7 +167,7 @@ def thinned(lost, rng, sign=1):
 
 def _strongest(draws, sign=1):
     """What the strongest control (draws, P) does on every problem; NaN without one."""
-    control = draws.get(strongest(draws, sign))
+    control = draws.get(strongest({kind: sign * values.mean() for kind, values in draws.items() if len(values)}))
     return np.nan if control is None else control.mean(0)
 
 
@@ -193,51 +208,51 @@ def placebo(lost, rng):
     return found
 
 
-def contrasts_of(lost, intervention, metric, operators, resamples, seed):
-    """The specificity_contrasts of one intervention, by one metric."""
-    damages, sets = [], {}
+def table_of(lost, intervention):
+    """The table by prompt of what sets cost; the unmodified model has zeros."""
+    parts = []
     for (name, task), rows in lost.items():
-        values = rows.to_numpy()
-        problems = problems_of(task, *(rows.columns.get_level_values(one).to_numpy() for one in ("a", "b")))
-        weights = resampling(problems, resamples, seed)
-        measured = ({metric: some} for some in (values, values, resampled(values, weights)))
-        damages.append(Damages(name, task, problems, "", intervention, *measured, weights))
-        one_neuron = np.ones(1, dtype=bool)
-        sets[name] = [NeuronSet(dict(zip(SET, label, strict=True)), one_neuron) for label in rows.index]
-    return contrasts_table(damages, sets, operators, [task for _, task in lost if task == COPIED][:1])
+        nobody = pd.MultiIndex.from_tuples([(task, 0, "none", NOT_DRAWN)], names=SET)
+        nothing = pd.DataFrame(np.zeros((1, rows.shape[1])), nobody, rows.columns)
+        columns = rows.columns.to_frame(index=False).reset_index()
+        for kind, values in ((intervention, -rows), ("good", nothing)):
+            wide = values.set_axis(columns["index"], axis=1)
+            long = wide.melt(ignore_index=False, var_name="index", value_name="probability").reset_index()
+            long = long.merge(columns, on="index").dropna(subset="probability")
+            parts.append(long.assign(format=name, task=task, intervention=kind, correct=long["probability"]))
+    return measured.rows_of(pd.concat(parts, ignore_index=True))
 
 
-def asked(question, difference=False):
-    """The rows of a question that a ratio decides, or of its difference."""
-
-    def rows(contrasts):
-        table = ratios(contrasts)
-        return table[(table["question"] == question) & (table["metric"].str.endswith(DIFFERENCE) == difference)]
-
-    return rows
-
-
+EXCHANGED = [("exchange", metric) for metric in ("probability", "accuracy")]
+KEPT = [("exchange", "probability kept")]
+SPECIFIC = [("specific", metric) for metric in QUESTIONS["specific"].parts]
+COMPUTED = [("computed", metric) for metric in ("probability", "accuracy")]
 NULLS = {
-    "operators relabelled": (relabelled, specific, KNOCKOUT, ["accuracy", "probability"]),
-    "operators relabelled, exchanged": (relabelled, asked("exchange", True), KNOCKOUT, ["probability"]),
-    "a fifth of the losses is missing": (thinned, asked("exchange"), KNOCKOUT, ["accuracy", "probability"]),
-    "a fifth of the gains is missing": (partial(thinned, sign=-1), asked("exchange"), KEEP_ONLY, ["probability"]),
-    "controls are the best": (placebo, asked("exchange"), KNOCKOUT, ["probability"]),
-    "controls are the best, kept": (placebo, asked("exchange"), KEEP_ONLY, ["probability"]),
-    "copying loses a fifth": (copying, asked("computed"), KNOCKOUT, ["accuracy", "probability"]),
+    "operators relabelled": (relabelled, "knockout", SPECIFIC),
+    "operators relabelled, exchanged": (relabelled, "knockout", [("exchange", "probability beyond operator")]),
+    "a fifth of the losses is missing": (thinned, "knockout", EXCHANGED),
+    "a fifth of the gains is missing": (partial(thinned, sign=-1), "keep_only", KEPT),
+    "controls are the best": (placebo, "knockout", EXCHANGED[:1]),
+    "controls are the best, kept": (placebo, "keep_only", KEPT),
+    "copying loses a fifth": (copying, "knockout", COMPUTED),
 }
-"""By name: what makes it true, the question, and the intervention and the metrics that it is asked of."""
+"""By name: what makes it true, and the intervention and the questions that it is asked of."""
 
 
 def specificity_trials(prompts, resamples, seed):
     """Circuits that are of no operator, and formats whose circuits serve others exactly as well as is asked."""
-    operators = list(dict.fromkeys(prompts["operator"]))
-    prompts = prompts[prompts["task"].isin(operators)]
-    for null, (change, verdicts, intervention, metrics) in NULLS.items():
-        for metric in metrics:
+    prompts = prompts[prompts["task"].isin(prompts["operator"][prompts["intervention"] != "good"].unique())]
+    for null, (change, intervention, every) in NULLS.items():
+        for metric in ("probability", "accuracy"):
+            asked = [key for key in every if QUESTIONS[key[0]].parts[key[1]].of == metric]
             cells = lost_by_cell(prompts, intervention, metric)
-            for trial in range(TRIALS):
-                changed = change(cells, generator(seed, "nulls-specificity", null, trial))
-                table = verdicts(contrasts_of(changed, intervention, metric, operators, resamples, seed))
-                for row in overall(table).to_dict("records"):
-                    yield {**{name: row[name] for name in ("question", "metric", "k", "verdict")}, "null": null}
+            for trial in range(TRIALS if asked else 0):
+                changed = table_of(change(cells, generator(seed, "nulls-specificity", null, trial)), intervention)
+                yield from verdicts(changed, asked, null, resamples, seed, [COPIED])
+
+
+def trials(tables, resamples, seed):
+    """The trials of every question, from the tables by prompt by their kind."""
+    yield from ablation_trials(tables["interventions_prompts"], resamples, seed)
+    yield from transfer_trials(tables["transfer_pairs"], resamples, seed)
+    yield from specificity_trials(tables["specificity_prompts"], resamples, seed)

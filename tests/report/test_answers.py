@@ -7,17 +7,18 @@ from example_tables import crossed, filled
 from form_invariance.beyond.engine_check import answer as engine_check
 from form_invariance.beyond.engine_check.table import COMPARED, ENGINE_CHECK
 from form_invariance.experiment.answers import percent
-from form_invariance.experiment.contrasts import ALL
+from form_invariance.experiment.contrasts.table import CONTRASTS
 from form_invariance.stages.census import answer as census
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.dataset import answer as dataset
 from form_invariance.stages.dataset.table import DATASET
 from form_invariance.stages.interventions import answer as interventions
-from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
+from form_invariance.stages.interventions.table import INTERVENTIONS
 from form_invariance.stages.probe import answer as probe
 from form_invariance.stages.probe.table import PROBE
 from form_invariance.stages.transfer import answer as transfer
-from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
+from form_invariance.stages.transfer.table import TRANSFER
+from form_invariance.tables.columns import ALL
 
 
 def test_the_worst_and_the_best_cell_of_the_uniform_sample():
@@ -63,11 +64,15 @@ def test_the_circuit_and_its_strongest_control_by_every_metric():
     numbers = {"first": 0.3, "second": 0.2, "difference": 0.1, "low": 0.05, "high": 0.15, "verdict": "yes"}
     names = {"intervention": ["keep_only", "knockout"], "metric": ["faithfulness", "accuracy", "probability"]}
     names |= {"format": ["s", "w", "all"], "operator": ["+", "all"]}
-    table = crossed(INTERVENTION_CONTRASTS, k=10, **names, **numbers)
-    table["n_neurons"] = table["format"].map({"s": 5, "w": 0, "all": 5})
+    names |= {"contrast": "circuit_minus_control_everywhere"}
+    table = crossed(CONTRASTS, k=10, **names, **numbers)
+    cells = {"neurons": "circuit", "intervention": "knockout", "positions": "all", "means": "format", "k": 10}
+    sizes = filled(
+        INTERVENTIONS, [("s", "+", 5), ("w", "+", 0)], "format operator n_neurons", "format operator", **cells
+    )
     table = table[(table["format"] == "all") == (table["operator"] == "all")]
     table.loc[table["metric"] == "accuracy", "difference"] = None
-    for told in interventions.answer({"intervention_contrasts": table}, 10):
+    for told in interventions.answer({"contrasts": table, "interventions": sizes}, 10):
         said = "probability 0.300 (strongest control 0.200; difference 0.100, 95% interval 0.050 to 0.150)"
         assert f"accuracy undefined, {said}" in told.sentence
         assert "means over 1 cells." in told.sentence
@@ -90,8 +95,8 @@ def test_the_largest_error_of_the_engine():
     assert told.sentence == "It was not checked: no hooks."
 
 
-CONTRASTS = ("matched_minus_baseline", "matched_minus_same_answer", "matched_minus_copied_answer", "imposed")
-CONTRASTS += ("interchange", "interchange_minus_copied")
+MOVED = ("matched_minus_baseline", "matched_minus_same_answer", "matched_minus_copied_answer", "imposed")
+MOVED += ("interchange", "interchange_minus_copied")
 
 
 def test_a_section_says_the_verdict_and_the_pairs_of_the_first_table():
@@ -109,7 +114,7 @@ def test_a_section_says_the_verdict_and_the_pairs_of_the_first_table():
         k=10,
         n_neurons=3,
     )
-    limits = {"first": 0.5, "second": 0.1, "low": 0.01, "high": 0.6, "k": 10, "direction": "all", "cells": 2}
+    limits = {"first": 0.5, "second": 0.1, "low": 0.01, "high": 0.6, "k": 10, "format": "all", "cells": 2}
     for (value, pooled, each, prompts), said in (
         ((0.04, "yes", "yes", 70), "4% [1%, 60%] (yes, tiny; n = 70 in 2 cells)"),
         ((0.4, "undecided", "no", 70), "40% [1%, 60%] (mixed; n = 70 in 2 cells)"),
@@ -117,8 +122,8 @@ def test_a_section_says_the_verdict_and_the_pairs_of_the_first_table():
     ):
         rows = [(ALL, value, prompts, pooled), ("+", 0.5, prompts, "yes"), ("-", -0.5, prompts, each)]
         names = "operator difference prompts verdict"
-        parts = [filled(TRANSFER_CONTRASTS, rows, names, contrast=one, **limits) for one in CONTRASTS]
-        repaired, *_, imposed, _ = transfer.answer({"transfer": rates, "transfer_contrasts": pd.concat(parts)}, 10)
+        parts = [filled(CONTRASTS, rows, names, contrast=one, metric="rate", **limits) for one in MOVED]
+        repaired, *_, imposed, _ = transfer.answer({"transfer": rates, "contrasts": pd.concat(parts)}, 10)
         assert said in imposed.sentence
         assert imposed.table["verdict"].iloc[0] in said
         assert "45% of the wrong answers become correct (n = 70 in 2 cells)" in repaired.sentence

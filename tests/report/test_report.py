@@ -10,7 +10,7 @@ from example_tables import filled
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.answers import Answer, read_answers, write_answers
-from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.paper.tables import CAPTIONS
 from form_invariance.report import page
 from form_invariance.report.verdicts import verdict_rows

@@ -39,7 +39,7 @@ GROUPS = {
 SHARED = "results/embedded-shared/shared"
 TARGETS = [
     *(f"results/figures/embedded-shared/{name}.svg" for name in ("overlap", "knockout", "transfer")),
-    *(f"{SHARED}/{name}_contrasts.parquet" for name in ("intervention", "transfer")),
+    f"{SHARED}/contrasts.parquet",
 ]
 """Jobs of every kind: with and without a model, of one cell and of all, groups of tables and of figures."""
 ALONE = {job_server.ADDRESS: ""}

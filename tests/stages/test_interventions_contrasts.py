@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 from plain_contrasts import check_rows
 
-from form_invariance.errors import UserError
-from form_invariance.experiment.contrasts import SEVERAL
-from form_invariance.stages.interventions.contrasts import METRICS, cell_of, contrast_table
+from form_invariance.experiment.contrasts.cells import Measured
+from form_invariance.experiment.contrasts.compute import contrasts_table
+from form_invariance.experiment.contrasts.engine import SEVERAL
+from form_invariance.experiment.contrasts.entries import CONTRASTS
 
 PROMPTS, SEED, RESAMPLES = 12, 7, 200
 # By name, with numbers of draws whose means of flags are exact: equal controls are equal to the bit.
@@ -29,17 +30,21 @@ def made_up(seed, filled):
     names = ["intervention", "positions", "means", "neurons", "k", "seed", "index", *COLUMN.values()]
     prompts = pd.DataFrame(rows, columns=names)
     prompts.loc[prompts["index"] == 2, "faithfulness"] = np.nan
-    sizes = [(kind, "all", "format", "circuit", k, 7 * (k in filled)) for kind, k in product(kinds, (10, 50))]
-    summary = pd.DataFrame(sizes, columns=[*names[:5], "n_neurons"])
     # Each cell asks problems of its own, and some that all cells ask.
     problems = np.where(np.arange(PROMPTS) < 8, 0, 100 * seed) + np.arange(PROMPTS)
-    dataset = pd.DataFrame({"split": "eval", "index": np.arange(PROMPTS), "a": problems, "b": problems + 1})
-    return summary, prompts, pd.concat([dataset.assign(split="train", a=7), dataset[::-1]])
+    return prompts.assign(a=problems[prompts["index"]], b=problems[prompts["index"]] + 1)
 
 
-def plain_cell(tables, operator, intervention, k, metric):
+def contrasts(cells):
+    """The rows of a contrast of cells."""
+    constant = {"donor": "", "normalized_logit": 0.0, "donor_answer": np.nan, "permuted_answer": np.nan}
+    parts = [rows.assign(format=key[0], operator=key[1], task=key[1], **constant) for key, rows in cells.items()]
+    entry = {name: CONTRASTS[name] for name in ("circuit_minus_control_everywhere",)}
+    return contrasts_table(Measured(pd.concat(parts, ignore_index=True)), [10, 50], RESAMPLES, SEED, entry)
+
+
+def plain_cell(prompts, operator, intervention, k, metric):
     """Circuit and strongest control on each prompt, the problems, the control, its draws, the halves; by loops."""
-    _, prompts, dataset = tables
     rows = prompts.query("positions == 'all' and means == 'format'").to_dict("records")
     before = {row["index"]: float(row[COLUMN[metric]]) for row in rows if row["intervention"] == "good"}
     by = {}
@@ -53,7 +58,7 @@ def plain_cell(tables, operator, intervention, k, metric):
     values = {name: np.array([[*own.values()] for own in draws.values()]) for name, draws in by.items()}
     circuit, *halves = (values.pop(name)[0] for name in ("circuit", *HALVES))
     control = max(sorted(values), key=lambda name: np.nanmean(values[name]))
-    pairs = dataset[dataset["split"] == "eval"].set_index("index").loc[range(PROMPTS), ["a", "b"]]
+    pairs = prompts.drop_duplicates("index").set_index("index").loc[range(PROMPTS), ["a", "b"]]
     problems = [(operator, int(a), int(b)) for a, b in pairs.to_numpy()]
     draws = {f"{operator} {control}": np.nanmean(values[control], axis=1)}
     return circuit, values[control].mean(0), problems, control, draws, [np.nanmean(half) for half in halves]
@@ -62,31 +67,23 @@ def plain_cell(tables, operator, intervention, k, metric):
 @pytest.fixture(scope="module")
 def cells():
     filled = {("word", "addition"): [10, 50], ("code", "addition"): [10, 50], ("code", "division"): [50]}
+    filled[("word", "division")] = []
     return {key: made_up(seed, ks) for seed, (key, ks) in enumerate(filled.items())}
 
 
 def test_every_row_equals_plain_loops(cells):
     """Of a cell, of an operator's cells, and of all; without neurons there is a row, too, and no values."""
-    table = contrast_table({key: cell_of(*tables) for key, tables in cells.items()}, RESAMPLES, SEED)
+    table = contrasts(cells)
     assert set(table["control"]) == {*DRAWS, "none", SEVERAL} - {"circuit"}
     keys = ["k", "intervention", "metric"]
     for (k, intervention, metric), rows in table.groupby(keys):
         plain = {key: plain_cell(cells[key], key[1], intervention, k, metric) for key in cells}
-        check_rows(rows.drop(columns=[*keys, "n_neurons"]), "format", plain, RESAMPLES, SEED)
-        filled = len(plain) if k == 50 else len(plain) - 1
-        assert rows["n_neurons"].max() == 7 * filled
-    assert len(table) == 2 * 2 * len(METRICS) * (3 + 2 + 1)
+        check_rows(rows, plain, RESAMPLES, SEED, metric != "faithfulness")
+    assert len(table) == 2 * 2 * len(COLUMN) * (4 + 2 + 1)
 
 
 def test_a_circuit_without_a_control_has_its_value_and_no_difference(cells):
-    summary, prompts, dataset = cells["word", "addition"]
-    alone = prompts[prompts["neurons"].isin(["none", "circuit"])]
-    table = contrast_table({("word", "addition"): cell_of(summary, alone, dataset)}, RESAMPLES, SEED)
+    prompts = cells["word", "addition"]
+    table = contrasts({("word", "addition"): prompts[prompts["neurons"].isin(["none", "circuit"])]})
     assert table.loc[table["format"] == "word", "first"].notna().all()
     assert table[["second", "difference", "low", "high"]].isna().all(axis=None)
-
-
-def test_a_dataset_of_other_prompts_is_refused(cells):
-    summary, prompts, dataset = cells["word", "addition"]
-    with pytest.raises(UserError, match=r"no eval prompt 11, .* the same run"):
-        cell_of(summary, prompts, dataset[dataset["index"] < 11])

@@ -7,7 +7,6 @@ import pytest
 from example_tables import filled
 
 from form_invariance.errors import UserError
-from form_invariance.experiment.contrasts import ALL
 from form_invariance.experiment.membership import Effects, Membership
 from form_invariance.randomness import generator
 from form_invariance.stages.circuit.compute import circuit_members, circuit_table, halves_table
@@ -16,6 +15,7 @@ from form_invariance.stages.overlap.compute import by_both_rules, overlap_table,
 from form_invariance.stages.overlap.differing import operator_overlap_table
 from form_invariance.stages.overlap.table import FORMAT_CORRELATION, OVERLAP, with_another
 from form_invariance.statistics import expected_jaccard, wilson
+from form_invariance.tables.columns import ALL
 
 
 def test_wilson_by_hand():

@@ -243,12 +243,12 @@ def test_donors_equal_hooks_on_hugging_face(run, tiny_folder):
     masks = torch.rand(3, 2, run.width, generator=torch.Generator().manual_seed(0)) < 0.5
     masks[2] = True
     ((_, _, by_pair),) = transfer_tables(run, plans, {}, {("word", "symbolic"): small_sets(run, masks)}, True)
-    assert by_pair["condition"].value_counts().tolist() == [15, 12, 12]
+    assert by_pair["intervention"].value_counts().tolist() == [15, 12, 12]
     copy_of = dict(zip(tokens, copies["prompt"], strict=True))
     for row in by_pair.itertuples():
         place = pairs[["a", "b"]].to_numpy().tolist().index([row.a, row.b])
-        given = pairs["answer_token"][place if row.condition == "copied_answer" else order[place]]
-        donor = donors[place] if row.condition == "interchange" else copy_of[given]
+        given = pairs["answer_token"][place if row.intervention == "copied_answer" else order[place]]
+        donor = donors[place] if row.intervention == "interchange" else copy_of[given]
         held = theirs.neurons(run.tokens([donor]))[:, 0, -1]
 
         def replaced(layer, post, held=held, k=row.k):
@@ -318,6 +318,8 @@ def test_rates_are_means_over_pairs_and_nothing_is_not_zero(run, monkeypatch):
     assert rates.loc[nothing, RATES].isna().all(axis=None)
     defined = rates[~nothing].set_index(key).sort_index()
     assert defined[RATES].notna().all(axis=None)
+    by_pair = by_pair.rename(columns={"correct": "recovered"})
+    by_pair["condition"] = by_pair["intervention"].mask(by_pair["neurons"] == RESIDUAL, RESIDUAL)
     means_of = by_pair.groupby(key)[["recovered", "donor_answer"]].mean()
     pd.testing.assert_frame_equal(means_of, defined[["recovered", "donor_answer"]])
     assert by_pair.groupby(key).size().eq(defined["pairs"]).all()

@@ -6,22 +6,29 @@ import pandas as pd
 import planted_models
 import pytest
 from example_tables import crossed
+from measured import contrasts_of, moved
 from plain_contrasts import check_rows
 from planted_models import LATE, PLANTED, TEMPLATES, WIDTH, census_of, run_of
 
-from form_invariance.experiment.contrasts import ALL, overall, verdict
+from form_invariance.experiment.contrasts.engine import verdict
+from form_invariance.experiment.contrasts.entries import CONTRASTS as ENTRIES
+from form_invariance.experiment.contrasts.entries import RATE
+from form_invariance.experiment.contrasts.rows import overall
+from form_invariance.experiment.contrasts.table import CONTRASTS
 from form_invariance.experiment.controls import Draws
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.mean_cache.compute import last_token_means
 from form_invariance.stages.transfer.answer import answer
 from form_invariance.stages.transfer.conditions import plan
-from form_invariance.stages.transfer.contrasts import CONTRASTS, contrast_table
 from form_invariance.stages.transfer.copies import answers_of_donors, right_copies, with_copies
 from form_invariance.stages.transfer.directions import transfer_tables
 from form_invariance.stages.transfer.neuron_sets import Measured, neuron_sets
-from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
+from form_invariance.stages.transfer.table import TRANSFER
+from form_invariance.tables.columns import ALL
 
+MOVED = [name for name, entry in ENTRIES.items() if RATE in entry.metrics.get("", ())]
+"""The contrasts of transfer."""
 HALVES = ("half_1_", "half_2_")
 REPEATED = ("matched", "mismatched", "same_answer", "interchange", "copied_answer", "copied_other")
 DRAWS = {"random": 3, "random_variance": 2, "not_shared": None}
@@ -29,13 +36,12 @@ DRAWS = {"random": 3, "random_variance": 2, "not_shared": None}
 
 @pytest.fixture(scope="module")
 def tables():
-    """Transfer table and table by pair of made-up cells: two operators, two directions, two k."""
+    """Table by pair of made-up cells: two operators, two directions, two k."""
     rng = np.random.default_rng(0)
-    rows, cells, halves = [], [], [half + name for half in HALVES for name in REPEATED]
+    rows, halves = [], [half + name for half in HALVES for name in REPEATED]
     conditions = *REPEATED, "no_donor", "harm_matched", *halves, *DRAWS
     sets = [(name, seed) for name in conditions for seed in (range(DRAWS[name]) if DRAWS.get(name) else [-1])]
     for operator, (donor, target), k in itertools.product("+-", ("DT", "TD"), (10, 50)):
-        cells.append((operator, donor, target, k, "matched", 0.5))
         if (operator, donor, k) == ("-", "T", 10):
             continue  # nothing is shared there
         problems = rng.permutation(40)[: rng.integers(8, 20)]
@@ -45,8 +51,7 @@ def tables():
                 rows.append((operator, donor, target, k, condition, seed, a, a + 1, *values))
     names = ["operator", "donor", "target", "k", "condition", "seed", "a", "b"]
     names += ["recovered", "donor_answer", "permuted_answer"]
-    transfer = pd.DataFrame(cells, columns=[*names[:5], "recovered"])
-    return transfer, pd.DataFrame(rows, columns=names)
+    return pd.DataFrame(rows, columns=names)
 
 
 def plain(pairs, direction, operator, k, half=""):
@@ -73,7 +78,6 @@ def plain(pairs, direction, operator, k, half=""):
     return {
         "matched_minus_baseline": both("matched", control, control),
         "matched_minus_same_answer": both("matched", "same_answer"),
-        "matched_minus_mismatched": both("matched", "mismatched"),
         "matched_minus_copied_answer": both("matched", "copied_answer"),
         "imposed": both("mismatched", "mismatched", column=1, less=2),
         "interchange": both("interchange", "interchange", column=1, less=2),
@@ -83,18 +87,15 @@ def plain(pairs, direction, operator, k, half=""):
 
 @pytest.mark.parametrize("k", [10, 50])
 def test_contrasts_are_those_of_plain_loops(tables, k):
-    transfer, pairs = tables
-    table = contrast_table(transfer, pairs, resamples=300, seed=1)
-    cells = {}
+    table, cells = contrasts_of(moved(tables), MOVED, [k], 300, 1), {}
     for key in itertools.product(("D_to_T", "T_to_D"), "+-"):
-        whole, *halves = (plain(pairs, *key, k, half) for half in ("", *HALVES))
+        whole, *halves = (plain(tables, *key, k, half) for half in ("", *HALVES))
         for name, (first, second, *others) in whole.items():
             differences = [(half[name][0] - half[name][1]).mean() if len(first) else np.nan for half in halves]
             cells.setdefault(name, {})[key] = first, second, *others, differences
-    assert cells.keys() == CONTRASTS.keys()
+    assert cells.keys() == {*MOVED}
     for name, own in cells.items():
-        rows = table[(table["contrast"] == name) & (table["k"] == k)]
-        check_rows(rows.drop(columns=["contrast", "k"]), "direction", own, 300, 1)
+        check_rows(table[table["contrast"] == name], own, 300, 1)
 
 
 WRITERS = {
@@ -134,10 +135,9 @@ def built(request, tmp_path_factory):
         name: right_copies(run, {"copying": (copy, template)}, answers_of_donors(plans, name), 200, 0)
         for name, template in copying.items()
     }
-    moved = list(transfer_tables(run, with_copies(plans, copies, 0, "addition"), means, sets, center=True))
-    rates = pd.concat([one for _, one, _ in moved])
-    rates, pairs = rates.assign(operator="addition"), pd.concat([one for _, _, one in moved])
-    table = contrast_table(rates, pairs.assign(operator="addition"), 300, 0)
+    done = list(transfer_tables(run, with_copies(plans, copies, 0, "addition"), means, sets, center=True))
+    rates, pairs = pd.concat([one for _, one, _ in done]), pd.concat([one for *_, one in done], ignore_index=True)
+    table = contrasts_of(pairs.assign(operator="addition", task="addition"), MOVED, [PLANTED], 300, 0)
     whole = overall(table).set_index("contrast")
     return request.param, whole, rates.groupby("condition")[["recovered", "donor_answer"]].mean()
 
@@ -183,12 +183,12 @@ def test_copied_answers_tell_neurons_that_write_from_neurons_that_compute(built)
 @pytest.mark.parametrize(("low", "high"), [(0.1, 0.3), (-0.1, 0.5), (np.nan, np.nan)])
 def test_only_what_a_copied_answer_does_not_do_is_called_arithmetic(name, place, what, low, high):
     limits = {"difference": 0.2, "prompts": 20, "low": np.nan, "high": np.nan, "verdict": "undefined"}
-    table = crossed(TRANSFER_CONTRASTS, contrast=[*CONTRASTS], direction=ALL, operator=ALL, k=10, **limits)
+    table = crossed(CONTRASTS, contrast=MOVED, format=ALL, operator=ALL, k=10, metric=RATE, **limits)
     table.loc[table["contrast"] == name, ["low", "high", "verdict"]] = low, high, verdict(low, high)
     cells = {"operator": ["+", "-"], "donor": ["s", "w"], "target": ["s", "w"]}
     rates = crossed(TRANSFER, "operator donor target", **cells, k=10, condition="matched").iloc[[0, 0, 1, 2, 4]]
     rates = rates.assign(recovered=[0.1, 0.1, 0.5, 0.5, 0.5], n_neurons=[3, 0, 0, 0, 0])
-    sentences = [one.sentence for one in answer({"transfer": rates, "transfer_contrasts": table}, 10)]
+    sentences = [one.sentence for one in answer({"transfer": rates, "contrasts": table}, 10)]
     assert "40%" in sentences[0], "a cell counts once"
     assert ["arithmetic" in sentence for sentence in sentences] == [low > 0 and at == place for at in range(4)]
     assert (f"{what} is arithmetic" in sentences[place]) == (low > 0)

@@ -12,24 +12,23 @@ import pandas as pd
 import pytest
 import torch
 from graded_models import PLANTED, WIDTH, carriers, write_model
-from nulls import OF_BEST, SET, asked, contrasts_of
+from measured import contrasts_of, moved
+from nulls import OF_BEST, SET, table_of, verdict_rows
 from planted_models import LATE, TEMPLATES, census_of, run_of
 from safetensors.torch import load_file, save_file
 
 from conftest import at_night
 from form_invariance.beyond.specificity.table import CONTROLS
-from form_invariance.beyond.specificity.verdicts import specific
-from form_invariance.experiment.contrasts import overall
+from form_invariance.experiment.contrasts.questions import SERVES
+from form_invariance.experiment.contrasts.rows import overall
 from form_invariance.experiment.controls import circuit_set
 from form_invariance.experiment.intervene import intervene, start, unmodified
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.neuron_sets import BEST_IN
-from form_invariance.experiment.questions import SERVES
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.transfer import directions
 from form_invariance.stages.transfer.compute import run_donors, run_group
 from form_invariance.stages.transfer.conditions import plan
-from form_invariance.stages.transfer.contrasts import contrast_table
 
 SEED, DRAWS, PROMPTS, RESAMPLES, TRIALS = 300, 4, 32, 400, 1000
 MOVED = (16, 15, 12)
@@ -73,7 +72,7 @@ def damage_of(folder, share, sharper=1):
         started = start(run, tokens, torch.tensor(rows["answer_token"].tolist()), True)
         before = unmodified(started).metrics()
         for how, metric in MEASURED:
-            masks = INTERVENED[how].ablated(np.stack(sets))
+            masks = INTERVENED[how](np.stack(sets))
             after = intervene(started, masks, means, at_once=len(masks)).metrics()
             values[how, metric][name] = before[metric] - after[metric]
     sure = np.mean([census.loc[census["correct"], "probability"].mean() for census in censuses.values()])
@@ -103,9 +102,12 @@ def lost(damage, key, drawn, by_format):
 
 def said(damage, key, drawn, by_format, resamples=2, seed=0):
     """The pooled verdicts by metric."""
-    operators, ask = (["sum"], asked("exchange")) if by_format else (FORMATS, specific)
-    table = ask(contrasts_of(lost(damage, key, drawn, by_format), *key, operators, resamples, seed))
-    return overall(table).set_index("metric")[["difference", "low", "high", "verdict"]]
+    how, metric = key
+    names = [metric, *([] if by_format else [f"{metric} beyond control"])]
+    names = ["probability kept"] if how == "keep_only" else names
+    asked = [("exchange" if by_format else "specific", name) for name in names]
+    rows = verdict_rows(table_of(lost(damage, key, drawn, by_format), how), asked, resamples, seed)
+    return overall(pd.concat(rows)).set_index("metric")[["difference", "low", "high", "verdict"]]
 
 
 @pytest.mark.parametrize(("share", "sharper"), at_night([*product((0.25, 0.5, 0.75, 1), (1, 25, 100, 400))]))
@@ -175,9 +177,8 @@ def contrasts_by_pair(interchanged, drawn, resamples, seed):
             values = {"donor_answer": imposed, "permuted_answer": permuted[place].numpy(), "recovered": imposed}
             cell = {"donor": donor, "target": target, "k": k, "condition": "interchange", "seed": -1}
             tables.append(some[["a", "b"]].assign(operator="sum", **cell, **values))
-    every = pd.concat(tables)
-    cells = every.assign(condition="matched")
-    table = contrast_table(cells, every, resamples, seed, ["interchange"])
+    table = moved(pd.concat(tables, ignore_index=True))
+    table = contrasts_of(table, ["interchange"], MOVED, resamples, seed)
     return overall(table).set_index("k")[["difference", "low", "high", "verdict"]]
 
 

@@ -4,16 +4,20 @@ import subprocess
 import sys
 from itertools import product
 
+import measured
 import nulls
 import numpy as np
 import pandas as pd
 import pytest
 
 from conftest import ROOT
-from form_invariance.beyond.specificity.table import CONTROL_OF, CONTROLS, OTHER_CIRCUITS, OWN_BEST
-from form_invariance.experiment.contrasts import ALL
-from form_invariance.experiment.neuron_sets import CIRCUIT
+from form_invariance.beyond.specificity.table import CONTROLS
+from form_invariance.experiment.contrasts.questions import QUESTIONS
+from form_invariance.experiment.measurements import MEASUREMENTS
+from form_invariance.experiment.neuron_sets import CIRCUIT, CONTROL_OF, OWN_BEST
+from form_invariance.tables.columns import ALL
 
+NAMES = ["format", "operator", "k", "task", "neurons", "seed"]
 SETS = [("circuit", -1), ("best_in_s", -1), ("best_in_c", -1)]
 SETS += [(kind + of, draw) for kind in CONTROLS for of in ("", CONTROL_OF + OWN_BEST) for draw in range(3)]
 
@@ -30,12 +34,17 @@ def lost_answers(rng, operators=("+", "-", "*"), problems=60):
                 lost = (hard[asked] & (rng.random(problems) < chance)).astype(int)
                 cell = name, operator, 10, task, neurons, draw, -1
                 rows += [(*cell, *one) for one in zip(asked.tolist(), lost.tolist(), strict=True)]
-    names = ["format", "operator", "k", "task", "neurons", "seed", "a", "b", "lost"]
-    table = pd.DataFrame(rows, columns=names)
-    # Neurons that cost an answer keep it where they are kept alone.
+    table = pd.DataFrame(rows, columns=[*NAMES, "a", "b", "lost"])
+    # What is lost by knockout is what they keep where they are kept alone.
     kept = table.assign(intervention="keep_only", lost=1 - table["lost"])
     both = pd.concat([table.assign(intervention="knockout"), kept])
-    return both.assign(probability=0.6 * both["lost"])
+    before = table.drop_duplicates(["format", "task", "b"]).assign(
+        intervention="good", neurons="none", lost=0, k=0
+    )
+    both = pd.concat([both, before.assign(operator=before["task"])], ignore_index=True)
+    return measured.rows_of(
+        both.assign(index=both["b"], correct=1 - both["lost"], probability=1 - 0.6 * both["lost"])
+    )
 
 
 def test_unchanged_tables_have_the_answers_that_they_were_made_with(monkeypatch):
@@ -57,10 +66,55 @@ def test_of_equal_circuits_none_is_stronger():
     problems = pd.MultiIndex.from_tuples([(1, place) for place in range(41)], names=["a", "b"])
     cells = product(map(str, range(40)), operators)
     damage = {cell: pd.DataFrame(rng.normal(size=(3, 41)), sets, problems) for cell in cells}
-    table = nulls.contrasts_of(damage, "knockout", "accuracy", operators, 2, 0)
-    found = table[(table["contrast"] == OTHER_CIRCUITS) & (table["format"] != ALL)]["difference"]
+    table = measured.contrasts_of(
+        nulls.table_of(damage, "knockout"), [name := "own_minus_other_circuits"], [5], 2, 0
+    )
+    found = table[(table["contrast"] == name) & (table["format"] != ALL) & (table["metric"] == "accuracy")][
+        "difference"
+    ]
     assert len(found) == len(damage)
     assert abs(found.mean()) < 2 * found.std() / len(found) ** 0.5
+
+
+def made_up(rng, problems=40, formats="sc", operators="+-*"):
+    """Tables by prompt of which nothing is true: all sets do the same but for noise; donors give no answer."""
+    rows = []
+    for name, operator, number in product(formats, operators, range(problems)):
+        hard, cell = rng.random(), {"operator": operator, "task": operator, "index": number, "a": 1, "b": number}
+        sets = {(CIRCUIT, -1), *product(("random", *CONTROLS), range(4))}
+        for how, (neurons, draw) in product(("keep_only", "knockout"), sorted(sets)):
+            right = rng.random() < 0.3 + 0.4 * hard
+            values = {"correct": right, "probability": 0.6 * right, "faithfulness": 0.6 * right}
+            rows.append(
+                {**cell, "format": name, "neurons": neurons, "seed": draw, "k": 10, "intervention": how, **values}
+            )
+        values = {"correct": True, "probability": 1.0, "faithfulness": 1.0}
+        rows.append(
+            {**cell, "format": name, "neurons": "none", "seed": -1, "k": 0, "intervention": "good", **values}
+        )
+    ablated = measured.rows_of(pd.DataFrame(rows), positions="all", means="format")
+    rows = []
+    for (donor, target), operator, number in product([("s", "c"), ("c", "s")], operators, range(problems)):
+        cell = {"operator": operator, "donor": donor, "target": target, "k": 10, "a": 1, "b": number}
+        kinds = [
+            *product(("matched", "same_answer", "mismatched", "interchange"), [-1]),
+            *product(nulls.DRAWN, range(4)),
+        ]
+        for condition, draw in kinds:
+            values = {"recovered": rng.random() < 0.3, "donor_answer": rng.random() < 0.2, "permuted_answer": 0.2}
+            rows.append({**cell, "condition": condition, "seed": draw, **values})
+    moved = measured.moved(pd.DataFrame(rows)).assign(index=lambda table: table["b"])
+    return {"interventions_prompts": ablated, "transfer_pairs": moved, "specificity_prompts": lost_answers(rng)}
+
+
+def test_every_question_is_seldom_answered_where_its_null_is_true(monkeypatch):
+    """A few trials; the nightly test has many, on the demo's tables."""
+    monkeypatch.setattr(nulls, "TRIALS", 3)
+    table = nulls.rates(nulls.trials(made_up(np.random.default_rng(0)), 200, 0))
+    asked = {*table.index.get_level_values("question")}
+    assert asked == {*QUESTIONS} - {"same"}, "overlaps have their own"
+    share = table["trials"] @ table[["yes", "no"]] / table["trials"].sum()
+    assert (share < 0.1).all(), table.to_string()
 
 
 @pytest.mark.nightly
@@ -74,14 +128,13 @@ def test_the_table_of_false_verdicts(tmp_path):
     def read(pattern):
         return pd.concat(map(pd.read_parquet, sorted(folder.glob(pattern))), ignore_index=True)
 
-    tables = ("interventions", "interventions_prompts", "dataset")
-    cells = {
-        path.parts[-3:-1]: [pd.read_parquet(path.with_name(f"{name}.parquet")) for name in tables]
-        for path in sorted(folder.glob("*/*/interventions.parquet"))
+    paths = {
+        "interventions_prompts": "*/*/interventions_prompts.parquet",
+        "specificity_prompts": "shared/specificity_prompts.parquet",
+        "transfer_pairs": "shared/*/transfer_pairs.parquet",
     }
-    trials = [*nulls.ablation_trials(cells, **how)]
-    trials += nulls.transfer_trials(read("transfer/*/*.parquet"), read("shared/*/transfer_pairs.parquet"), **how)
-    trials += nulls.specificity_trials(read("shared/specificity_prompts.parquet"), **how)
+    assert paths.keys() == MEASUREMENTS.keys()
+    trials = [*nulls.trials({name: read(pattern) for name, pattern in paths.items()}, **how)]
     table = nulls.rates(trials)
     print(table.round(2).to_string())
     known = {*nulls.NULLS, *(null for *_, null in nulls.DONORS.values())}

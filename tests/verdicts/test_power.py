@@ -16,31 +16,30 @@ from planted_models import TEMPLATES, census_of, run_of
 from scipy.optimize import brentq
 
 from form_invariance.beyond.specificity.compute import damages
-from form_invariance.beyond.specificity.contrasts import contrasts_table
+from form_invariance.beyond.specificity.damages import measured_prompts
 from form_invariance.beyond.specificity.neuron_sets import best_sets, circuit_sets
 from form_invariance.beyond.specificity.tasks import operator_task
-from form_invariance.beyond.specificity.verdicts import ratios
-from form_invariance.experiment.contrasts import overall
+from form_invariance.experiment.contrasts.cells import Measured
+from form_invariance.experiment.contrasts.compute import contrasts_table
+from form_invariance.experiment.contrasts.questions import SERVES
+from form_invariance.experiment.contrasts.rows import overall
+from form_invariance.experiment.contrasts.verdicts import asked
 from form_invariance.experiment.controls import Draws
+from form_invariance.experiment.measurements import FORMAT_MEANS
 from form_invariance.experiment.membership import from_tensors, to_tensors
 from form_invariance.experiment.neuron_sets import HALVES
-from form_invariance.experiment.questions import SERVES
 from form_invariance.stages.attribution.candidates import candidates_of
 from form_invariance.stages.attribution.compute import first_stage
 from form_invariance.stages.circuit.compute import circuit_members, circuit_table
 from form_invariance.stages.dataset.compute import Choice, make_dataset
-from form_invariance.stages.dataset.prompts import eval_prompts, train_prompts
+from form_invariance.stages.dataset.prompts import eval_prompts, eval_rows, train_prompts
 from form_invariance.stages.interventions.compute import Choices
 from form_invariance.stages.interventions.compute import cell as intervene_cell
-from form_invariance.stages.interventions.contrasts import cell_of
-from form_invariance.stages.interventions.contrasts import contrast_table as intervention_contrasts
-from form_invariance.stages.interventions.table import FORMAT_MEANS
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.overlap.compute import overlap_table, reliability_table
 from form_invariance.stages.patching.compute import patch_candidates
 from form_invariance.stages.patching.ranking import rank_cell
 from form_invariance.stages.transfer.conditions import plan
-from form_invariance.stages.transfer.contrasts import contrast_table as transfer_contrasts
 from form_invariance.stages.transfer.directions import transfer_tables
 from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
 from form_invariance.tables.columns import EVERY_LAYER
@@ -66,39 +65,40 @@ def ranked(run, template, seed):
 
 
 def tables_of(folder, seed, ks):
-    """Overlap and reliability at each k; by what is done to the circuit of `PLANTED`, all contrasts."""
+    """Overlap and reliability at each k; the contrasts of the circuit of `PLANTED`, and the verdicts' rows."""
     run, draws = run_of(folder), Draws(5, 5, seed)
     cells = {name: ranked(run, template, seed) for name, template in TEMPLATES.items()}
     effects = {name: replace(cell.effects, name=name) for name, cell in cells.items()}
     circuits = {PLANTED: circuit_members(circuit_table(effects, [PLANTED]), PLANTED, run.late, run.width)}
     datasets = [cell.dataset for cell in cells.values()]
     choices = Choices(OPERATOR, draws, RESAMPLES, center=True)
-    measured, averages, ablated, exchanged, sets = {}, {}, {}, [], {}
+    measured, averages, by_prompt = {}, {}, []
     for name, cell in cells.items():
         chosen = mean_cache.choose_prompts({OPERATOR: cell.census}, datasets, 300, seed)
         means = mean_cache.compute(run.model, run.tokenizer, list(chosen.values()))
         averages[name] = means.last_token(run.first)
         measured[name] = measure(run, cell.ranking, means.late_variance(run.first))
         prompts = eval_prompts(cell.dataset, run.tokenizer, run.model.device)
-        both = intervene_cell(run, *prompts, circuits, {}, cell.ranking, {FORMAT_MEANS: means}, choices)
-        ablated[name, OPERATOR] = cell_of(*both, cell.dataset)
+        _, ablated = intervene_cell(run, *prompts, circuits, {}, cell.ranking, {FORMAT_MEANS: means}, choices)
+        ablated = ablated.join(eval_rows(cell.dataset).set_index("index")[["a", "b"]], on="index")
+        by_prompt.append(ablated.assign(format=name, operator=OPERATOR, task=OPERATOR, donor=""))
         values = {"variance": measured[name].variance, "effect": measured[name].effect}
         best = best_sets(OPERATOR, name, effects, [PLANTED], values, draws, [OPERATOR])
         # One operator says little of the noise of rankings, whose interval would be 13 standard errors wide.
         best = [some for some in best if not some.label["neurons"].startswith(HALVES)]
-        sets[name] = circuit_sets(OPERATOR, circuits, {}, values, draws) + best
+        sets = circuit_sets(OPERATOR, circuits, {}, values, draws) + best
         task = operator_task(run, OPERATOR, cell.dataset, means)
-        exchanged += damages(run, name, task, sets[name], RESAMPLES, seed, center=True)
+        for damage in damages(run, name, task, sets, RESAMPLES, seed, center=True):
+            by_prompt += measured_prompts(damage, sets)
     plans = plan({name: cell.census for name, cell in cells.items()}, datasets, 100, seed, OPERATOR)
     moved_sets = neuron_sets(run, circuits, {}, measured, OPERATOR, draws)
-    moved = list(transfer_tables(run, plans, averages, moved_sets, center=True))
-    by_direction, by_pair = (pd.concat([one[part] for one in moved]).assign(operator=OPERATOR) for part in (1, 2))
+    for *_, moved in transfer_tables(run, plans, averages, moved_sets, center=True):
+        by_prompt.append(moved.assign(operator=OPERATOR, task=OPERATOR))
+    contrasts = contrasts_table(Measured(pd.concat(by_prompt, ignore_index=True)), [PLANTED], RESAMPLES, seed)
     return {
         "overlap": overlap_table(effects, ks, RESAMPLES, seed),
         "reliability": reliability_table(effects, ks, seed),
-        "ablated": intervention_contrasts(ablated, RESAMPLES, seed),
-        "exchanged": ratios(contrasts_table(exchanged, sets, [OPERATOR])).query("question == 'exchange'"),
-        "moved": transfer_contrasts(by_direction, by_pair, RESAMPLES, seed),
+        "verdicts": pd.concat(asked(contrasts)),
     }
 
 
@@ -150,11 +150,9 @@ def measured(folder, share, seed, late_failures=False, ks=KS):
             {"measure": name, "k": k, **dict(zip(("value", "low", "high"), some, strict=False))}
             for name, some in values.items()
         ]
-    for name in ("ablated", "exchanged", "moved"):
-        for row in overall(tables[name]).to_dict("records"):
-            what = [row[name] for name in ("question", "intervention", "contrast", "metric") if name in row]
-            limits = {"value": row["difference"], "low": row["low"], "high": row["high"]}
-            rows.append({"measure": " ".join(what), "k": PLANTED, **limits, "verdict": row["verdict"]})
+    for row in overall(tables["verdicts"]).to_dict("records"):
+        measure = {"measure": f"{row['question']} {row['metric']}", "k": PLANTED, "verdict": row["verdict"]}
+        rows.append({**measure, "value": row["difference"], "low": row["low"], "high": row["high"]})
     table = pd.DataFrame(rows)
     inside = (table["low"] <= share) & (share <= table["high"])
     known = table["measure"].isin(["uncorrected", "shared part"])
@@ -168,12 +166,12 @@ def test_effects_grow_with_the_shared_part_and_exchange_tells_a_half_from_the_wh
         measured(tmp_path / str(number), *given, ks=(PLANTED,)).set_index("measure")
         for number, given in enumerate([(0.5, 300), (1, 300), (1, 300, True)])
     )
-    moved = "matched_minus_baseline"
-    for name in ("keep_only faithfulness", "knockout faithfulness", moved, "jaccard", "shared part"):
+    moved = "repaired rate"
+    for name in ("sufficient faithfulness", "necessary faithfulness", moved, "jaccard", "shared part"):
         assert whole.loc[name, "value"] > half.loc[name, "value"] + 0.1
     assert half.loc["shared part", "value"] == pytest.approx(0.5, abs=0.05)
     for table, word in ((half, "no"), (whole, "yes")):
-        exchange = table[table.index.str.contains("exchange.* probability(?: kept)?$")]
+        exchange = table[table.index.isin(["exchange probability", "exchange probability kept"])]
         assert exchange["verdict"].tolist() == [word, word]
     assert whole.loc[moved, "verdict"] == "yes"
     assert abs(late.loc[moved, "value"]) < 0.02
@@ -185,7 +183,7 @@ def test_the_table_of_power_and_coverage(tmp_path):
     models = product(SHARES, range(SEEDS))
     table = pd.concat(measured(tmp_path / f"{share}-{seed}", share, seed) for share, seed in models)
     own = table[table["k"] == PLANTED]
-    own = own.assign(value=own["value"] + SERVES * own["measure"].str.contains("exchange"))
+    own = own.assign(value=own["value"] + SERVES * own["measure"].str.match("exchange (?!.*beyond)"))
     print(own.pivot_table(index="measure", columns="share", values="value").round(2).to_string())
     words = own.dropna(subset="verdict")
     for word in ("yes", "no"):
@@ -195,6 +193,6 @@ def test_the_table_of_power_and_coverage(tmp_path):
     print(hits.agg(["sum", "size"]).to_string())
     assert hits.mean()["shared part"] >= 0.95
     said = words.set_index(["measure", "share"])["verdict"].groupby(level=[0, 1]).agg(list)
-    for name in ("keep_only probability", "knockout probability", "matched_minus_baseline"):
+    for name in ("sufficient probability", "necessary probability", "repaired rate"):
         assert said[name, 1].count("yes") == SEEDS
         assert "no" not in said[name, 0.25]

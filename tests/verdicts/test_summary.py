@@ -5,12 +5,11 @@ import pandas as pd
 import pytest
 from example_tables import crossed, filled
 
-from form_invariance.beyond.specificity.table import SPECIFICITY_CONTRASTS
 from form_invariance.cli import main
-from form_invariance.experiment.contrasts import ALL, verdict
-from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
+from form_invariance.experiment.contrasts.engine import verdict
+from form_invariance.experiment.contrasts.table import CONTRASTS
 from form_invariance.stages.overlap.table import DIFFERING, OVERLAP
-from form_invariance.stages.transfer.table import TRANSFER_CONTRASTS
+from form_invariance.tables.columns import ALL
 from form_invariance.tables.files import write_table
 from form_invariance.verdicts.summary.answer import answer
 from form_invariance.verdicts.summary.compute import verdicts_table
@@ -20,11 +19,10 @@ from form_invariance.verdicts.summary.table import VERDICTS
 FORMATS = {"k": 10, "format": ["word", "all"], "operator": ["word", "all"]}
 
 
-def contrasts(schema, **columns):
+def contrasts(**columns):
     """A row of one cell and one of all cells for each combination of the columns, with verdicts by its limits."""
-    columns = FORMATS | {"cells": 4, "prompts": 60, "limit_error": 0.0} | columns
-    table = crossed(schema, **{name: value for name, value in columns.items() if name in schema.columns})
-    table = table[table["operator"] == table["direction" if "direction" in table else "format"]]
+    table = crossed(CONTRASTS, **FORMATS | {"cells": 4, "prompts": 60, "limit_error": 0.0} | columns)
+    table = table[table["operator"] == table["format"]]
     first, second = table["first"], table["second"]
     difference = table["difference"].fillna(first - second) if "difference" in table else first - second
     words = list(map(verdict, table["low"], table["high"]))
@@ -67,36 +65,34 @@ MOVED = {
 }
 
 
-def damages():
-    """The contrasts of specificity."""
-    own = {"metric": ["accuracy", "probability", "loss"], "intervention": "knockout"}
+EVERYWHERE = "circuit_minus_control_everywhere"
+EXCHANGED = "exchanged_minus_own_beyond_control"
+
+
+def of_specificity():
+    """Contrasts of specificity."""
+    own = {"metric": ["accuracy", "probability"], "intervention": "knockout"}
     damaged = own | {"first": 0.3, "second": 0.1, "low": -0.1, "high": 0.5}
-    against = ["own_minus_other", "own_minus_other_beyond_control", "circuit_minus_control"]
-    exchanged = own | {"contrast": "exchanged_minus_own_beyond_control", "task": "own"}
+    against = ["own_minus_other_circuits", "own_minus_other_beyond_control", "circuit_minus_control"]
     knockout = {"first": 0.45, "second": 0.5, "ratio": 0.9, "ratio_low": 0.7, "ratio_high": 1.1}
     kept = {"first": 0.1, "second": 0.2, "ratio": 0.5, "ratio_low": 0.4, "ratio_high": 0.6}
-    columns = [
-        damaged | {"task": ["other_operators", "text"], "contrast": against},
-        damaged | {"task": "own", "contrast": "own_minus_other_circuits"},
-        exchanged | knockout,
-        exchanged | kept | {"intervention": "keep_only"},
-    ]
-    return pd.concat([contrasts(SPECIFICITY_CONTRASTS, **some) for some in columns], ignore_index=True)
+    yield damaged | {"contrast": against}
+    yield own | {"contrast": EXCHANGED} | knockout
+    yield own | {"contrast": EXCHANGED} | kept | {"intervention": "keep_only", "metric": "probability"}
 
 
 @pytest.fixture
 def tables():
-    ablated = {"intervention": ["keep_only", "knockout"], "metric": [*ABLATED], "second": 0.2}
-    moved = {"direction": ["+", "all"], "operator": ["+", "all"], "contrast": [*MOVED], "cells": 6}
+    ablated = {"contrast": EVERYWHERE, "intervention": ["keep_only", "knockout"], "metric": [*ABLATED]}
+    first = {"first": lambda table: table["metric"].map(ABLATED), "second": 0.2, "low": 0.1, "high": 0.3}
+    moved = {"contrast": [*MOVED], "metric": "rate", "cells": 6, "low": -0.5, "high": -0.1}
     for place, name in enumerate(("first", "second")):
         moved[name] = lambda table, place=place: [MOVED[one][place] for one in table["contrast"]]
-    first = {"first": lambda table: table["metric"].map(ABLATED)}
+    every = [ablated | first, moved, *of_specificity()]
     return {
         "overlap": overlap([0.4, 0.5, 0.6]),
         "differing": differing(),
-        "intervention_contrasts": contrasts(INTERVENTION_CONTRASTS, **ablated, **first, low=0.1, high=0.3),
-        "transfer_contrasts": contrasts(TRANSFER_CONTRASTS, **moved, low=-0.5, high=-0.1),
-        "specificity_contrasts": damages(),
+        "contrasts": pd.concat([contrasts(**some) for some in every], ignore_index=True),
     }
 
 
@@ -135,7 +131,7 @@ def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
     assert by_operator["verdict"].to_dict() == {"all": "yes", "+": "yes", "-": "undecided"}
     assert by_operator.loc["+", [*NUMBERS[:3], "cells"]].tolist() == pytest.approx([0.6, 0.3, 0.3, 9])
     for pairs, word in ((10, "no"), (9, "undefined")):
-        few = pooled({**tables, "transfer_contrasts": tables["transfer_contrasts"].assign(prompts=pairs)})
+        few = pooled({**tables, "contrasts": tables["contrasts"].assign(prompts=pairs)})
         assert few.loc[("beyond_the_answer", "rate"), "verdict"] == word
         assert np.isnan(few.loc[("beyond_the_answer", "rate"), "difference"]) == (pairs < 10)
     # With one operator there is no invariance.
@@ -177,14 +173,16 @@ def test_formats_that_surely_share_less_than_a_tenth_share_nothing_of_the_operat
 def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables):
     rows = [("+", 0.3, 0.2, 0.09, 0.31), ("-", 0.9, -0.4, -0.5, -0.3), (ALL, 0.5, 0.0, -0.5, 0.5)]
     table = filled(
-        INTERVENTION_CONTRASTS,
+        CONTRASTS,
         [(ALL, *row) for row in rows] + [("word", *row[:2], 9.0, *row[3:]) for row in rows[:2]],
         "format operator second difference low high",
-        **{"k": 10, "intervention": "knockout", "metric": "accuracy", "cells": 2, "first": 0.5},
+        **{"k": 10, "intervention": "knockout", "metric": "probability", "cells": 2, "first": 0.5},
+        contrast=EVERYWHERE,
         verdict=lambda table: list(map(verdict, table["low"], table["high"])),
     )
     larger = table.assign(k=20, low=0.1, high=0.3, verdict="yes")
-    table = verdicts_table({**tables, "intervention_contrasts": pd.concat([table, larger])})
+    others = tables["contrasts"].query("contrast != @EVERYWHERE")
+    table = verdicts_table({**tables, "contrasts": pd.concat([others, table, larger])})
     asked = table[table["question"] == "necessary"]
     assert asked.loc[asked["k"] == 20, "verdict"].eq("yes").all(), "mixed at another k"
     found = asked[asked["k"] == 10].set_index("operator")
@@ -200,20 +198,22 @@ def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables):
     assert "+ +0.20 yes; - -0.40 no" in told.table["operator"].tolist()
     # As if the differences were those of a ratio from 0.8.
     computed = found.reset_index().assign(question="computed")
-    assert by_operator(computed, 10, "computed", "accuracy") == "+ 1.00 yes; - 0.40 no"
+    assert by_operator(computed, 10, "computed", "probability") == "+ 1.00 yes; - 0.40 no"
 
 
-def changed(contrasts, column, limits):
-    """Contrasts with other limits, by the value of a column, and with the verdicts of these."""
-    low, high = np.array([limits.get(name, (0.1, 0.3)) for name in contrasts[column]]).T
-    return contrasts.assign(low=low, high=high, verdict=list(map(verdict, low, high)))
+def changed(tables, names, column, limits):
+    """The tables with other limits of some contrasts, by the value of a column, and with the verdicts of these."""
+    chosen = tables["contrasts"]["contrast"].isin(names)
+    some = tables["contrasts"][chosen]
+    low, high = np.array([limits.get(name, (0.1, 0.3)) for name in some[column]]).T
+    some = some.assign(low=low, high=high, verdict=list(map(verdict, low, high)))
+    return {**tables, "contrasts": pd.concat([tables["contrasts"][~chosen], some])}
 
 
 def test_the_probability_decides_of_ablations_and_the_least_favourable_null_of_others(tables):
     """A copied answer decides *more than the answer* where it can be told, and never *override*."""
     limits = {"probability": (-0.1, 0.3), "accuracy": (-0.3, -0.1)}
-    ablated = changed(tables["intervention_contrasts"], "metric", limits)
-    table = verdicts_table({**tables, "intervention_contrasts": ablated})
+    table = verdicts_table(changed(tables, [EVERYWHERE], "metric", limits))
     (told,) = answer({"verdicts": table}, 10)
     for words in (
         "Do they keep more than controls? Undecided.",
@@ -235,8 +235,7 @@ def test_the_probability_decides_of_ablations_and_the_least_favourable_null_of_o
         ({same: nothing}, "beyond_the_answer", "same answer", "undefined"),
         ({"interchange_minus_copied": (-0.3, -0.1)}, "interchange", "permuted donors", "yes"),
     ):
-        moved = changed(tables["transfer_contrasts"], "contrast", limits)
-        table = verdicts_table({**tables, "transfer_contrasts": moved})
+        table = verdicts_table(changed(tables, MOVED, "contrast", limits))
         found = verdicts_at(table, 10).set_index("question")[["control", "verdict"]]
         assert found.loc[question].tolist() == [control, word], limits
 

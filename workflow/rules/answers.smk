@@ -3,7 +3,7 @@
 
 rule answers:
     input:
-        *ANSWERS.values(),
+        list(dict.fromkeys(table for tables in ANSWERS.values() for table in tables)),
     output:
         "<results>/{model}/answers.json",
     log:

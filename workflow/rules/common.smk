@@ -34,6 +34,8 @@ GRIDS = {
     for name in OPERATORS
     if name not in TASK_OPERATORS
 }
+# Of every model, from all that is measured by prompt.
+CONTRASTS = "<results>/{model}/shared/contrasts.parquet"
 CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 every_format = partial(expand, format=FORMATS, allow_missing=True)
 every_operator = partial(expand, operator=OPERATORS, allow_missing=True)

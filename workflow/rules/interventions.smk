@@ -1,11 +1,10 @@
-"""Keep-only and knockout of the shared circuit, per (model, format, operator), and their contrasts with controls."""
+"""Keep-only and knockout of the shared circuit, per (model, format, operator)."""
 
 INTERVENTIONS = every_cell("<results>/{model}/{format}/{operator}/interventions.parquet")
 INTERVENTIONS_PROMPTS = every_cell("<results>/{model}/{format}/{operator}/interventions_prompts.parquet")
 FIGURES["keep_only"] = FIGURES["knockout"] = Figure("interventions", INTERVENTIONS)
-CONTRASTS = "<results>/{model}/shared/intervention_contrasts.parquet"
-ANSWERS["interventions"] = [CONTRASTS]
-TARGETS += expand([*INTERVENTIONS, *INTERVENTIONS_PROMPTS, CONTRASTS], model=MODELS)
+ANSWERS["interventions"] = [*INTERVENTIONS, CONTRASTS]
+TARGETS += expand([*INTERVENTIONS, *INTERVENTIONS_PROMPTS], model=MODELS)
 
 
 rule interventions:
@@ -38,27 +37,3 @@ rule interventions:
         " --mean-cache {input.format_means:q}"
         " --template-mean-cache {input.template_means:q} --ranking {input.ranking:q} {params.settings:q}"
         " --output {output.table:q} --prompts-output {output.by_prompt:q} 2> {log:q}"
-
-
-rule intervention_contrasts:
-    input:
-        interventions=INTERVENTIONS,
-        by_prompt=INTERVENTIONS_PROMPTS,
-        datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
-    output:
-        CONTRASTS,
-    log:
-        "<results>/logs/intervention_contrasts/{model}.log",
-    benchmark:
-        "<results>/benchmarks/intervention_contrasts/{model}.tsv"
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        code=source_digest("intervention-contrasts"),
-        settings=settings("bootstrap", "seed"),
-    resources:
-        **table_job(mem_mb=2000),
-    shell:
-        "python -m form_invariance intervention-contrasts --interventions {input.interventions:q}"
-        " --by-prompt {input.by_prompt:q} --datasets {input.datasets:q} {params.settings:q} --output {output:q}"
-        " 2> {log:q}"

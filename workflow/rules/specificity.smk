@@ -1,13 +1,12 @@
 """Every operator's circuit on every operator, on other tasks and on plain text, per model."""
 
 SPECIFICITY = "<results>/{model}/shared/specificity.parquet"
-SPECIFICITY_CONTRASTS = "<results>/{model}/shared/specificity_contrasts.parquet"
 SPECIFICITY_PROMPTS = "<results>/{model}/shared/specificity_prompts.parquet"
 FIGURES["exchange"] = Figure("specificity", [SPECIFICITY])
-FIGURES["tasks"] = Figure("specificity", [SPECIFICITY_CONTRASTS])
-FIGURES["losses"] = Figure("specificity", [SPECIFICITY, SPECIFICITY_CONTRASTS])
-ANSWERS["specificity"] = [SPECIFICITY, SPECIFICITY_CONTRASTS]
-TARGETS += expand([SPECIFICITY, SPECIFICITY_CONTRASTS, SPECIFICITY_PROMPTS], model=MODELS)
+FIGURES["tasks"] = Figure("specificity", [CONTRASTS])
+FIGURES["losses"] = Figure("specificity", [SPECIFICITY, CONTRASTS])
+ANSWERS["specificity"] = [SPECIFICITY, CONTRASTS]
+TARGETS += expand([SPECIFICITY, SPECIFICITY_PROMPTS], model=MODELS)
 TEXT = [config["specificity_text"]] if config.get("specificity_text") else []
 
 
@@ -21,7 +20,6 @@ rule specificity:
         means=every_cell("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
     output:
         table=SPECIFICITY,
-        contrasts=SPECIFICITY_CONTRASTS,
         by_prompt=SPECIFICITY_PROMPTS,
     log:
         "<results>/logs/specificity/{model}.log",
@@ -48,4 +46,4 @@ rule specificity:
         " --circuit-halves {input.halves:q}"
         " --mean-caches {input.means:q} --tasks {params.tasks:q}"
         " {params.text:q} {params.operands:q} {params.settings:q} {params.prompts:q} --output {output.table:q}"
-        " --contrasts-output {output.contrasts:q} --prompts-output {output.by_prompt:q} 2> {log:q}"
+        " --prompts-output {output.by_prompt:q} 2> {log:q}"

@@ -12,8 +12,6 @@ rule summary:
         OVERLAP,
         DIFFERING,
         CONTRASTS,
-        TRANSFER_CONTRASTS,
-        SPECIFICITY_CONTRASTS,
     output:
         VERDICTS,
     log:

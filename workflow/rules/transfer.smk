@@ -1,13 +1,12 @@
-"""Transfer of the shared neurons' activations in all directions, per (model, operator), and its contrasts with controls."""
+"""Transfer of the shared neurons' activations in all directions, per (model, operator)."""
 
 ONE_TRANSFER = "<results>/{model}/transfer/{operator}/{direction}.parquet"
 TRANSFERS = expand(ONE_TRANSFER, operator=OPERATORS, direction=DIRECTIONS, allow_missing=True)
 TRANSFER_PAIRS = every_operator("<results>/{model}/shared/{operator}/transfer_pairs.parquet")
-TRANSFER_CONTRASTS = "<results>/{model}/shared/transfer_contrasts.parquet"
 FIGURES["transfer"] = Figure("transfer", TRANSFERS)
-FIGURES["transfer_contrasts"] = Figure("transfer", [TRANSFER_CONTRASTS])
-ANSWERS["transfer"] = [*TRANSFERS, TRANSFER_CONTRASTS]
-TARGETS += expand([*TRANSFERS, *TRANSFER_PAIRS, TRANSFER_CONTRASTS], model=MODELS)
+FIGURES["transfer_contrasts"] = Figure("transfer", [CONTRASTS])
+ANSWERS["transfer"] = [*TRANSFERS, CONTRASTS]
+TARGETS += expand([*TRANSFERS, *TRANSFER_PAIRS], model=MODELS)
 
 
 rule transfer:
@@ -45,25 +44,3 @@ rule transfer:
         " --circuit-halves {input.halves:q} --tasks {params.tasks:q} {params.settings:q} {params.pairs:q}"
         " --output-folder {params.folder:q}"
         " --pairs-output {output.by_pair:q} 2> {log:q}"
-
-
-rule transfer_contrasts:
-    input:
-        TRANSFERS,
-        TRANSFER_PAIRS,
-    output:
-        TRANSFER_CONTRASTS,
-    log:
-        "<results>/logs/transfer_contrasts/{model}.log",
-    benchmark:
-        "<results>/benchmarks/transfer_contrasts/{model}.tsv"
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        code=source_digest("transfer-contrasts"),
-        settings=settings("bootstrap", "seed"),
-    resources:
-        **table_job(mem_mb=4000),
-    shell:
-        "python -m form_invariance transfer-contrasts --tables {input:q} {params.settings:q}"
-        " --output {output:q} 2> {log:q}"

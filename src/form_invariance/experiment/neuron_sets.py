@@ -32,9 +32,20 @@ BEST_IN = "best_in_"
 HALVES = ("half_1_", "half_2_")
 """Before the name of ranked neurons, or of what is done to them: ranked anew by one half of the train prompts."""
 
+OWN_BEST, CONTROL_OF = "own_best", "_of_"
+"""The best neurons in the format of the prompts, and what comes between a control and what it is a control of."""
+
+COMMON, OWN_ONLY, OTHER_ONLY = "common_with_", "not_in_", "only_in_"
+"""Before the name of another format: what the own best have in common with its best, and what only either has."""
+
 CONTROLS = {name: kind for name, kind in KINDS.items() if name != CIRCUIT}
 MATCHED = {name: kind for name, kind in CONTROLS.items() if kind.matched_by in ("variance", "effect")}
-"""The controls of transfer and of the tests on other tasks, which know these values."""
+"""The controls of the tests on other tasks, which know these values."""
+
+NOT_SHARED = "not_shared"
+"""The donor's best neurons outside the circuit."""
+DRAWN = {"random": KINDS["random"], **MATCHED}
+"""The controls of transfer that are drawn."""
 
 
 def described(*names: str) -> str:

@@ -21,13 +21,14 @@ def explainer(
         output: HTML file
     """
     from form_invariance.experiment.answers import read_answers
+    from form_invariance.experiment.contrasts.table import CONTRASTS
     from form_invariance.explainer.page import Explained, render
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.circuit.table import CIRCUIT
     from form_invariance.stages.dataset.table import CORRUPT, DATASET
     from form_invariance.stages.heuristics import map_files
     from form_invariance.stages.heuristics.table import HEURISTICS
-    from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS, INTERVENTIONS
+    from form_invariance.stages.interventions.table import INTERVENTIONS
     from form_invariance.stages.overlap.table import OVERLAP
     from form_invariance.stages.patching.table import RANKING
     from form_invariance.tables.files import read_tensors, write_text
@@ -36,7 +37,7 @@ def explainer(
     from form_invariance.verdicts.summary.table import VERDICTS
 
     schemas = [CENSUS, RANKING, INTERVENTIONS, DATASET, CORRUPT, CIRCUIT, OVERLAP]
-    schemas += [INTERVENTION_CONTRASTS, VERDICTS, *([HEURISTICS] if maps else [])]
+    schemas += [CONTRASTS, VERDICTS, *([HEURISTICS] if maps else [])]
     inputs = {schema.name: schema for schema in schemas}
     paths = input_paths(tables, inputs, "the explained page needs")
     of_formats, formats = by_key(maps, "format"), by_key(paths["ranking"], "format").keys()

@@ -8,9 +8,9 @@ import pandas as pd
 
 from form_invariance.drawing.neuron_sets import NEURON_SETS
 from form_invariance.drawing.style import visible
+from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.membership import POSITIVE
-from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.explainer.example import Example, Neuron, labels
 from form_invariance.stages.interventions.table import rows_of
 from form_invariance.verdicts.summary.lines import pairs, said, verdicts_at
@@ -59,14 +59,15 @@ def ablations(tables: Tables, operator: str, k: int) -> pd.DataFrame:
     Returns:
         Columns intervention, format, set (what the figure calls it), value, low, high (of the shared neurons).
     """
-    of_k = {name: table[table["k"] == k] for name, table in tables.items() if name.startswith("intervention")}
+    of_k = {name: tables[name][tables[name]["k"] == k] for name in ("interventions", "contrasts")}
     done = pd.concat([rows_of(of_k["interventions"], name) for name in INTERVENED])
     columns = {"value": "probability", "low": "probability_low", "high": "probability_high"}
     titles = done["neurons"].map({name: look.title for name, look in NEURON_SETS.items()})
     done = done.assign(set=titles, **{name: done[of] for name, of in columns.items()}).dropna(subset="set")
     done.loc[done["neurons"] != "circuit", ["low", "high"]] = np.nan
     # A knockout's contrast is the loss: loss plus what is left gives the unmodified model.
-    contrasts = of_k["intervention_contrasts"]
+    contrasts = of_k["contrasts"]
+    contrasts = contrasts[contrasts["contrast"] == "circuit_minus_control_everywhere"]
     contrasts = contrasts[(contrasts["operator"] == operator) & (contrasts["metric"] == "probability")]
     lost = contrasts[contrasts["intervention"] == "knockout"].set_index("format")["first"]
     left = done[(done["intervention"] == "knockout") & (done["neurons"] == "circuit")]

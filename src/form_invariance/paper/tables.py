@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from form_invariance.experiment.contrasts import ALL
 from form_invariance.stages.probe.summary import EVERY_OPERATOR, curve, of_all_formats, peak
+from form_invariance.tables.columns import ALL
 
 PAPER_MODELS = {
     "meta-llama-3-8b": "Llama-3-8B",

@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.answers import UNDEFINED, Answer
-from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.page.make import data_uri, make_page
 from form_invariance.report.verdicts import verdict_of, verdict_rows, with_minus
 from form_invariance.tables.files import reading

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from form_invariance.experiment.answers import Answer
-from form_invariance.experiment.questions import QUESTIONS, Question
+from form_invariance.experiment.contrasts.questions import QUESTIONS, Question
 from form_invariance.verdicts.summary.answer import QUESTION
 from form_invariance.verdicts.summary.lines import NOTHING, numbers
 
@@ -62,7 +62,7 @@ def _cell(row: Row, question: Question, span: tuple[float, float]) -> dict[str, 
     """What one model's cell shows; None if nothing is compared."""
     value, low, high = (row[name] for name in ("difference", "low", "high"))
     cell = {"verdict": row["verdict"], "metric": row["metric"], "drawn": ""}
-    cell["numbers"] = numbers(row, question.margin_of(row["metric"])).replace("-", "−")
+    cell["numbers"] = numbers(row, question.parts[row["metric"]].margin).replace("-", "−")
     if cell["numbers"] == NOTHING and not row["operator"]:
         return None
     cell["operators"] = with_minus(row["operator"])

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from form_invariance.experiment.questions import QUESTIONS
-from form_invariance.experiment.verdicts import FEWEST_PAIRS
+from form_invariance.experiment.contrasts.questions import QUESTIONS
+from form_invariance.experiment.contrasts.verdicts import FEWEST_PAIRS
 from form_invariance.model.sizes import read_sizes
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.configured import task_of

@@ -6,8 +6,9 @@ import pandas as pd
 
 from form_invariance.beyond.family_knockout.table import ALL, FAMILY_KNOCKOUT
 from form_invariance.experiment.answers import Answer
-from form_invariance.experiment.contrasts import overall
-from form_invariance.experiment.verdicts import deciding, in_words
+from form_invariance.experiment.contrasts.entries import PRIMARY
+from form_invariance.experiment.contrasts.rows import overall
+from form_invariance.experiment.contrasts.verdicts import in_words
 from form_invariance.stages.heuristics.names import SHARED
 
 INPUTS = {"family_knockout": FAMILY_KNOCKOUT}
@@ -36,7 +37,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         f"whose rule holds for the prompt ({row['ablated']:.1f} in the mean), {matching} of the answers are lost; "
         f"if as many of the same layers are whose rules do not hold, {other}. Difference {difference} [{low}, "
         f"{high}] by accuracy{_not_shared(every)}. By the probability of the "
-        f"answer, the primary metric: {deciding(whole)['verdict']}."
+        f"answer, the primary metric: {whole.loc[whole['metric'] == PRIMARY, 'verdict'].iloc[0]}."
     )
     return [Answer(QUESTION, sentence, over, ("family_knockout",))]
 

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from form_invariance.beyond.family_knockout.table import ALL, FAMILY_KNOCKOUT, METRICS
 from form_invariance.experiment.ablation import Part
-from form_invariance.experiment.contrasts import Pair, paired, problems_of, rows
+from form_invariance.experiment.contrasts.engine import Pair, Value, compare, problems_of, resampled, resampling
+from form_invariance.experiment.contrasts.rows import rows
 from form_invariance.experiment.intervene import answer, read_replaced, start, unmodified
 from form_invariance.experiment.means import MeanCache
 from form_invariance.experiment.readout import Readout
@@ -196,9 +197,8 @@ def cell_pairs(
         used = sizes > 0
         problems = problems_of(names[1], prompts.pairs.a[used], prompts.pairs.b[used])
         for metric, values in lost.items():
-            matching, other = values[2 * number, used], values[2 * number + 1, used]
-            key = kind, some.family, metric
-            pair = paired(matching, other, problems, bootstrap, seed)
+            means = resampled(values[2 * number : 2 * number + 2, used], resampling(problems, bootstrap, seed))
+            key, pair = (kind, some.family, metric), compare(*(Value(mean, problems) for mean in means.T))
             yield key, Tried(pair, len(some.layers), float(sizes[used].mean()) if used.any() else float("nan"))
 
 
@@ -216,7 +216,7 @@ def family_knockout_table(cells: Mapping[tuple[str, str], Mapping[Key, Tried]], 
             return {"labelled": sum(here[cell].labelled for cell in some), "ablated": ablated}
 
         names = dict(zip(("neurons", "family", "metric"), key, strict=True))
-        for row in rows({cell: tried.pair for cell, tried in here.items()}, "format", more=sizes):
+        for row in rows({cell: tried.pair for cell, tried in here.items()}, more=sizes):
             table.append({**names, "k": k, **row})
     if not table:
         empty = pd.DataFrame({name: [] for name in FAMILY_KNOCKOUT.columns})

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 
 from form_invariance.beyond.family_knockout.table import ALL, FAMILY_KNOCKOUT
 from form_invariance.drawing import style
-from form_invariance.experiment.contrasts import overall
+from form_invariance.experiment.contrasts.rows import overall
 from form_invariance.stages.heuristics.names import MATCHED, POPULATIONS, SHARED
 
 INPUTS = {"family_knockout": {"family_knockout": FAMILY_KNOCKOUT}}

@@ -6,30 +6,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from form_invariance.beyond.specificity.damages import KEEP_ONLY, KNOCKOUT
-from form_invariance.beyond.specificity.table import (
-    ANY_OPERATOR,
-    BEYOND,
-    COMMON,
-    EXCHANGED,
-    FEWEST,
-    HALF,
-    LOSS,
-    OTHER_CIRCUITS,
-    OTHER_OPERATORS,
-    OWN,
-    PARTS,
-    SPARED,
-    SPECIFICITY,
-    SPECIFICITY_CONTRASTS,
-)
+from form_invariance.beyond.specificity.table import FEWEST, SPECIFICITY
 from form_invariance.experiment.answers import Answer, percent
-from form_invariance.experiment.contrasts import ALL, overall
-from form_invariance.experiment.neuron_sets import BEST_IN
-from form_invariance.experiment.questions import QUESTIONS
-from form_invariance.experiment.verdicts import PRIMARY, in_words
+from form_invariance.experiment.contrasts.cells import OTHER_OPERATORS, OWN
+from form_invariance.experiment.contrasts.entries import CONTRASTS as ENTRIES
+from form_invariance.experiment.contrasts.entries import PRIMARY
+from form_invariance.experiment.contrasts.questions import QUESTIONS
+from form_invariance.experiment.contrasts.rows import overall
+from form_invariance.experiment.contrasts.table import CONTRASTS
+from form_invariance.experiment.contrasts.verdicts import in_words
+from form_invariance.experiment.intervention_kinds import KEEP_ONLY, KNOCKOUT
+from form_invariance.experiment.measurements import TASK_MEANS
+from form_invariance.experiment.neuron_sets import BEST_IN, COMMON
+from form_invariance.tables.columns import ALL
 
-INPUTS = {"specificity": SPECIFICITY, "specificity_contrasts": SPECIFICITY_CONTRASTS}
+INPUTS = {"specificity": SPECIFICITY, "contrasts": CONTRASTS}
+EXCHANGED, HALF = "exchanged_minus_own_beyond_control", "half_minus_own_beyond_control"
+ANY_OPERATOR, SPARED = "exchanged_minus_other_operators_best", "own_minus_copied_of_own"
+CONTROL, OTHER = "circuit_minus_control", "own_minus_other"
+BEYOND, OTHER_CIRCUITS = "own_minus_other_beyond_control", "own_minus_other_circuits"
 
 
 def _difference(row: Mapping[Any, Any]) -> str:
@@ -45,7 +40,10 @@ def _ratio(row: Mapping[Any, Any], names: str = "own / other") -> str:
     return f"{names} {row['ratio']:z.2f} ({row['ratio_low']:z.2f} to {row['ratio_high']:z.2f})"
 
 
-_OF_BEST = (EXCHANGED, HALF, ANY_OPERATOR, *PARTS.values())
+_OF_BEST = (
+    *(EXCHANGED, HALF, ANY_OPERATOR),
+    *("common_minus_control", "own_only_minus_control", "other_only_minus_control"),
+)
 """The contrasts of the formats' best neurons."""
 _EXCHANGE = {
     KNOCKOUT: "Knocked out, other formats' best cost",
@@ -74,8 +72,8 @@ def _exchanged(table: pd.DataFrame, contrasts: pd.DataFrame, k: int) -> Answer:
                 f"{opening} the right answer {row['first']:z.3f} more probability than a control does, the own "
                 f"best {row['second']:z.3f}; {_ratio(row, 'other / own')}{noise}."
             )
-    label, shown = QUESTIONS["exchange"].label, contrasts[contrasts["task"] == OWN]
-    shown = shown[shown["contrast"].isin(_OF_BEST)].drop(columns=["k", "task", "metric"])
+    label = QUESTIONS["exchange"].label
+    shown = contrasts[contrasts["contrast"].isin(_OF_BEST)].drop(columns=["k", "task", "metric"])
     if not sentences:
         return Answer(
             label, f"Undefined at k = {k}: no control could be drawn, or a cell has too few prompts.", shown
@@ -106,7 +104,7 @@ def _computed(contrasts: pd.DataFrame, k: int) -> Answer:
         contrasts: of one k, of the knockout, by the primary metric.
     """
     label = QUESTIONS["computed"].label
-    tasks = contrasts[(contrasts["contrast"] == "circuit_minus_control") & (contrasts["operator"] == ALL)]
+    tasks = contrasts[(contrasts["contrast"] == CONTROL) & (contrasts["operator"] == ALL)]
     shown = tasks[tasks["format"] == ALL].drop(columns=["k", "intervention", "contrast", "metric"])
     rows = overall(contrasts)
     (row,) = rows[rows["contrast"] == SPARED].to_dict("records")
@@ -135,13 +133,13 @@ def _specific(contrasts: pd.DataFrame, k: int) -> Answer:
         contrasts: of one k, of the knockout, by the primary metric.
     """
     label = QUESTIONS["specific"].label
-    shown = contrasts[contrasts["task"].isin([OWN, OTHER_OPERATORS])]
-    shown = shown[~shown["contrast"].isin([*_OF_BEST, LOSS, SPARED])]
+    shown = contrasts[contrasts["contrast"].isin([CONTROL, OTHER, BEYOND, OTHER_CIRCUITS])]
+    shown = shown[shown["task"].isin([OWN, OTHER_OPERATORS])]
     shown = shown.drop(columns=["k", "intervention", "metric"]).reset_index(drop=True)
     rows = overall(contrasts)
     by = {(row["contrast"], row["task"]): row for row in rows[rows["cells"] > 0].to_dict("records")}
-    control = by.get(("circuit_minus_control", OWN))
-    other = by.get(("own_minus_other", OTHER_OPERATORS))
+    control = by.get((CONTROL, OWN))
+    other = by.get((OTHER, OWN))
     if control is None:
         return Answer(label, f"Undefined at k = {k}: no neuron is shared, or no control could be drawn.", shown)
     cost = f"Knocked out, an operator's shared neurons (k = {k}) cost its own answers {control['first']:z.3f}"
@@ -149,7 +147,7 @@ def _specific(contrasts: pd.DataFrame, k: int) -> Answer:
     if other is None:
         return Answer(label, f"{cost} probability; {level}. No other operator can be compared.", shown)
     sentences = [f"{cost} probability, the other operators' {other['second']:z.3f} ({_ratio(other)}); {level}."]
-    if (beyond := by.get((BEYOND, OTHER_OPERATORS))) is not None:
+    if (beyond := by.get((BEYOND, OWN))) is not None:
         sentences.append(f"Own minus other, of what the circuit does beyond its control: {_difference(beyond)}.")
     if (strongest := by.get((OTHER_CIRCUITS, OWN))) is not None:
         sentences.append(
@@ -161,7 +159,8 @@ def _specific(contrasts: pd.DataFrame, k: int) -> Answer:
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """What is exchanged between formats; the damage to other tasks; own operator against others."""
-    contrasts, table = (tables[name][tables[name]["k"] == k] for name in ("specificity_contrasts", "specificity"))
-    primary = in_words(contrasts[contrasts["metric"] == PRIMARY])
+    contrasts, table = (tables[name][tables[name]["k"] == k] for name in ("contrasts", "specificity"))
+    here = [name for name, entry in ENTRIES.items() if entry.means == TASK_MEANS]
+    primary = in_words(contrasts[(contrasts["metric"] == PRIMARY) & contrasts["contrast"].isin(here)])
     knockout = primary[primary["intervention"] == KNOCKOUT]
     return [_exchanged(table, primary, k), _computed(knockout, k), _specific(knockout, k)]

@@ -48,7 +48,6 @@ def specificity(
     bootstrap: Bootstrap,
     seed: Seed,
     output: Path,
-    contrasts_output: Path,
     prompts_output: Path,
 ) -> None:
     """Keep and knock out every operator's circuit on every operator, on tasks on numbers and on plain text.
@@ -64,8 +63,7 @@ def specificity(
         text_sha256: sha256 of --text; a file with another content is refused
         prompts: right answers of a task that is no operator, at most; at least 40 are wanted
         output: specificity table
-        contrasts_output: table of the contrasts
-        prompts_output: table of the damage by prompt
+        prompts_output: table by prompt
     """
     settings = recorded(locals())
 
@@ -74,24 +72,19 @@ def specificity(
     import pandas as pd
 
     from form_invariance.beyond.specificity.compute import damages, matrix
-    from form_invariance.beyond.specificity.contrasts import contrasts_table
-    from form_invariance.beyond.specificity.damages import INTERVENTIONS, KNOCKOUT, damage_by_prompt
+    from form_invariance.beyond.specificity.damages import INTERVENTIONS, measured_prompts
     from form_invariance.beyond.specificity.plain_text import PLAIN_TEXT
-    from form_invariance.beyond.specificity.table import (
-        MOST,
-        SPECIFICITY,
-        SPECIFICITY_CONTRASTS,
-        SPECIFICITY_PROMPTS,
-        TEXT,
-    )
+    from form_invariance.beyond.specificity.table import MOST, SPECIFICITY
     from form_invariance.beyond.specificity.tasks import other_task, read_text, text_task
     from form_invariance.experiment.controls import Draws
+    from form_invariance.experiment.intervention_kinds import KNOCKOUT
     from form_invariance.experiment.means import read_means
+    from form_invariance.experiment.measurements import SPECIFICITY_PROMPTS
     from form_invariance.experiment.membership import Membership, read_effects
     from form_invariance.experiment.options import json_object
     from form_invariance.experiment.run import load_run, of_run
     from form_invariance.experiment.task_options import limits_of
-    from form_invariance.problems.configured import copies, task_of
+    from form_invariance.problems.configured import task_of
     from form_invariance.tables.files import write_table
     from form_invariance.tables.keys import by_key, common_keys, matching_cells
     from form_invariance.tables.progress import track
@@ -107,7 +100,9 @@ def specificity(
     }
     draws, most = Draws(0, matched_seeds, seed), max(MOST, prompts)
     plain = text_task(run, read_text(text, text_sha256) if text else PLAIN_TEXT, most)
-    measured, parts, by_prompt, sets = [], [], [], {}
+    parts: list[pd.DataFrame] = []
+    by_prompt: list[pd.DataFrame] = []
+    sets = {}
     for name in dict.fromkeys(name for name, _ in caches):
         means = {operator: read_means(caches[name, operator], run.model) for operator in shared}
         others = [task for task, asked in given.items() if name in asked["templates"]]
@@ -123,17 +118,13 @@ def specificity(
             # What else the neurons compute is asked by knockout alone.
             done = INTERVENTIONS if task.name in shared else (KNOCKOUT,)
             for damage in damages(run, name, task, sets[name], bootstrap, seed, center_logits, done):
-                measured.append(damage)
                 parts.append(matrix(damage, sets[name], center_logits))
-                if damage.task != TEXT and damage.problems:
-                    by_prompt.append(damage_by_prompt(damage, sets[name]))
-    copying = [name for name, asked in given.items() if copies(asked)]
-    contrasts = contrasts_table(measured, sets, list(shared), copying)
+                if damage.before:
+                    by_prompt += measured_prompts(damage, sets[name])
     keys, provenance = common_keys(*datasets), {**settings, **of_run(run), "text": text and str(text)}
     write_table(pd.concat(parts, ignore_index=True), output, SPECIFICITY, provenance, keys)
     every_prompt = pd.concat(by_prompt, ignore_index=True)
     write_table(every_prompt, prompts_output, SPECIFICITY_PROMPTS, provenance, keys)
-    write_table(contrasts, contrasts_output, SPECIFICITY_CONTRASTS, provenance, keys)
 
 
 def _operator_tasks(run: "Run", name: str, datasets: Cells, means: Mapping[str, "MeanCache"]) -> list["Task"]:

@@ -13,7 +13,7 @@ import pandas as pd
 from form_invariance.beyond.specificity.damages import INTERVENTIONS, Damages
 from form_invariance.beyond.specificity.table import METRICS
 from form_invariance.beyond.specificity.tasks import Task
-from form_invariance.experiment.contrasts import resampled, resampling
+from form_invariance.experiment.contrasts.engine import resampled, resampling
 from form_invariance.experiment.controls import NeuronSet, labels_of, masks_of
 from form_invariance.experiment.intervene import intervene, start, unmodified
 from form_invariance.experiment.intervention_kinds import INTERVENED
@@ -52,6 +52,7 @@ def damages(
     present = np.array([len(some) > 0 and some.is_for(task.name) for some in sets])
     weights = resampling(task.problems, resamples, seed)
     measured = present.any() and not task.undefined
+    before = {}
     if measured:
         started = start(run, task.tokens, task.answers, center)
         before = _values(unmodified(started))
@@ -60,15 +61,13 @@ def damages(
         damage = {metric: np.full(shape, np.nan) for metric in METRICS}
         means = {metric: np.full((1 + resamples, len(sets)), np.nan) for metric in METRICS}
         if measured:
-            masks = INTERVENED[intervention].ablated(members[present])
+            masks = INTERVENED[intervention](members[present])
             for metric, values in _values(intervene(started, masks, task.means, at_once=len(masks))).items():
                 ablated[metric][present] = values
                 change = before[metric] - ablated[metric]
                 damage[metric] = -change if metric == "loss" else change
                 means[metric] = resampled(damage[metric], weights)
-        yield Damages(
-            name, task.name, task.problems, task.undefined, intervention, ablated, damage, means, weights
-        )
+        yield Damages(name, task.name, task.problems, task.undefined, intervention, ablated, damage, means, before)
 
 
 def matrix(measured: Damages, sets: Sequence[NeuronSet], center: bool) -> pd.DataFrame:

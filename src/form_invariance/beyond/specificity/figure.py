@@ -8,27 +8,21 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from form_invariance.beyond.specificity.damages import KEEP_ONLY, KNOCKOUT
-from form_invariance.beyond.specificity.table import (
-    COPYING,
-    LOSS,
-    LOSSES,
-    OTHER_OPERATORS,
-    OWN,
-    SPECIFICITY,
-    SPECIFICITY_CONTRASTS,
-    TEXT,
-)
+from form_invariance.beyond.specificity.table import SPECIFICITY
 from form_invariance.drawing import style
 from form_invariance.drawing.style import COLOURS, GREY
-from form_invariance.experiment.contrasts import overall
+from form_invariance.experiment.contrasts.cells import COPYING, OTHER_OPERATORS, OWN
+from form_invariance.experiment.contrasts.entries import PRIMARY
+from form_invariance.experiment.contrasts.rows import overall
+from form_invariance.experiment.contrasts.table import CONTRASTS
+from form_invariance.experiment.intervention_kinds import KEEP_ONLY, KNOCKOUT
+from form_invariance.experiment.measurements import TEXT
 from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT, MATCHED
-from form_invariance.experiment.verdicts import PRIMARY
 
 INPUTS = {
     "exchange": {"specificity": SPECIFICITY},
-    "tasks": {"specificity_contrasts": SPECIFICITY_CONTRASTS},
-    "losses": {"specificity": SPECIFICITY, "specificity_contrasts": SPECIFICITY_CONTRASTS},
+    "tasks": {"contrasts": CONTRASTS},
+    "losses": {"specificity": SPECIFICITY, "contrasts": CONTRASTS},
 }
 """By figure."""
 
@@ -113,11 +107,11 @@ def exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     return figure
 
 
-def _lost(tables: Mapping[str, pd.DataFrame], contrast: str, k: int) -> pd.DataFrame:
-    """What knockout costs by one contrast, over all cells: the rows that are defined, one a task."""
-    table = overall(tables["specificity_contrasts"])
+def _lost(tables: Mapping[str, pd.DataFrame], k: int, *contrasts: str) -> pd.DataFrame:
+    """What knockout costs, over all cells: the rows of contrasts that are defined."""
+    table = overall(tables["contrasts"])
     chosen = (table["k"] == k) & (table["intervention"] == KNOCKOUT) & (table["metric"] == PRIMARY)
-    return table[chosen & (table["contrast"] == contrast) & (table["cells"] > 0)]
+    return table[chosen & table["contrast"].isin(contrasts) & (table["cells"] > 0)]
 
 
 def _with_prompts(names: pd.Series, rows: pd.DataFrame) -> list[str]:
@@ -132,7 +126,7 @@ _CALLED = {OWN: "own operator", OTHER_OPERATORS: "other operators", TEXT: "plain
 
 def tasks(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """What the knockout of the circuits costs on every task, the most first; a mark for the strongest control."""
-    rows = _lost(tables, "circuit_minus_control", k)
+    rows = _lost(tables, k, "circuit_minus_control")
     heading = f"{title}: knockout of the shared neurons, k = {k}"
     known = rows[rows["task"] != COPYING].sort_values("first", ascending=False)
     if known.empty:
@@ -164,12 +158,22 @@ def unmodified_probability(table: pd.DataFrame, k: int) -> float:
     return float((own["probability"] + own["probability_damage"]).mean())
 
 
+LOSSES = {
+    "loss_of_own_best": "the format's own best",
+    "loss_of_other_formats_best": "other formats' best",
+    "loss_of_other_operators_best": "other operators' best, in other formats",
+    "loss_of_matched": "matched neurons",
+    "loss_of_copying": "the own best, on prompts that copy a number",
+}
+"""By contrast, in the order of the figure."""
+
+
 def losses(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """What the knockout of a format's own best costs, of other formats' and operators' best, of matched neurons.
 
     Below, what it costs where a number of the prompt is only copied. Dashed: all that problems can lose.
     """
-    rows = _lost(tables, LOSS, k).set_index("task").reindex(list(LOSSES))
+    rows = _lost(tables, k, *LOSSES).set_index("contrast").reindex(list(LOSSES))
     heading = f"{title}: {k} best neurons of each late layer knocked out"
     if rows["first"].isna().all():
         return style.nothing(heading, "the model cannot do the problems")
@@ -186,7 +190,7 @@ def losses(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     whole = unmodified_probability(tables["specificity"], k)
     label = "lost probability of the right answer, 95 % interval"
     if not np.isnan(whole):
-        axes.vlines(whole, -0.6, list(LOSSES).index("copying") - 0.4, color="black", lw=0.8, ls="--")
+        axes.vlines(whole, -0.6, list(LOSSES).index("loss_of_copying") - 0.4, color="black", lw=0.8, ls="--")
         label += f"; dashed: before, {whole:.2f}"
     axes.set(xlabel=label, ylim=(len(rows) - 0.4, -0.6))
     axes.axvline(0, color="black", lw=0.6)

@@ -5,17 +5,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from form_invariance.beyond.specificity.table import (
+from form_invariance.beyond.specificity.table import CONTROLS
+from form_invariance.experiment.controls import NOT_DRAWN, Draws, NeuronSet, circuit_set, controls
+from form_invariance.experiment.membership import Effects
+from form_invariance.experiment.neuron_sets import (
+    BEST_IN,
     COMMON,
     CONTROL_OF,
-    CONTROLS,
+    HALVES,
     OTHER_ONLY,
     OWN_BEST,
     OWN_ONLY,
 )
-from form_invariance.experiment.controls import NOT_DRAWN, Draws, NeuronSet, circuit_set, controls
-from form_invariance.experiment.membership import Effects
-from form_invariance.experiment.neuron_sets import BEST_IN, HALVES
 
 PART_DRAWS = 2
 """Draws of each control of a part."""

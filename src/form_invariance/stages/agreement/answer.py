@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.experiment.answers import Answer, in_how_many, percent
-from form_invariance.experiment.contrasts import ALL, COLUMNS
+from form_invariance.experiment.contrasts.engine import COLUMNS
 from form_invariance.stages.agreement.contrasts import by_neuron, correlated, label_difference, same_families
 from form_invariance.stages.agreement.table import ACTIVATION_CORRELATION, AGREEMENT, LABELLED
 from form_invariance.stages.heuristics.names import BASELINES, POPULATIONS, SHARED
+from form_invariance.tables.columns import ALL
 
 INPUTS = {
     "agreement": AGREEMENT,

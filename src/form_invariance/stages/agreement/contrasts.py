@@ -1,15 +1,16 @@
 """Shared neurons compared with others: labels, equal families, and correlation of activations across formats."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from form_invariance.experiment.contrasts import (
-    ALL,
+from form_invariance.experiment.contrasts.engine import (
     Pair,
-    Problem,
+    Value,
+    compare,
     described,
     over_cells,
     resampled,
@@ -17,6 +18,7 @@ from form_invariance.experiment.contrasts import (
     strongest,
 )
 from form_invariance.stages.heuristics.names import BASELINES, MATCHED, SHARED
+from form_invariance.tables.columns import ALL
 
 RESAMPLES = 2000
 
@@ -25,15 +27,12 @@ def unpaired(
     first: np.ndarray, second: np.ndarray, operator: str, control: str = "", bounded: bool = True
 ) -> Pair:
     """Two means over neurons, (n,) and (m,), of one operator; each kind of neurons is resampled by itself."""
-    neurons: list[list[Problem]] = [
-        [(operator, kind, place) for place in range(len(values))]
-        for kind, values in ((SHARED, first), (control, second))
-    ]
-    one, other = (
-        resampled(values, resampling(own, RESAMPLES, 0))
-        for values, own in zip((first, second), neurons, strict=True)
-    )
-    return Pair(one, other, (min(neurons, key=len),), control, bounded=bounded)
+
+    def mean(values: np.ndarray, kind: str) -> Value:
+        neurons = [(operator, kind, number) for number in range(len(values))]
+        return Value(resampled(values, resampling(neurons, RESAMPLES, 0)), neurons, bounded=bounded)
+
+    return compare(mean(first, SHARED), replace(mean(second, control), control=control))
 
 
 def label_difference(shared: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -100,7 +99,8 @@ def _against_strongest(
     """
     pairs, nobody = {}, np.empty(0)
     for operator, kinds in values.items():
-        control = strongest({kind: kinds[kind] for kind in baselines if kind in kinds})
+        known = [kind for kind in baselines if len(kinds.get(kind, nobody))]
+        control = strongest({kind: float(kinds[kind].mean()) for kind in known})
         own, other = kinds.get(SHARED, nobody), kinds.get(control, nobody)
         pairs[operator] = unpaired(own, other, operator, control, bounded)
     every = {**pairs, ALL: over_cells(pairs.values())} if pairs else {}

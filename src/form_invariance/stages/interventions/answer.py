@@ -7,13 +7,16 @@ from typing import Any
 import pandas as pd
 
 from form_invariance.experiment.answers import Answer
-from form_invariance.experiment.contrasts import ALL, overall
-from form_invariance.experiment.intervention_kinds import INTERVENED
-from form_invariance.experiment.questions import QUESTIONS
-from form_invariance.experiment.verdicts import deciding, in_words
-from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
+from form_invariance.experiment.contrasts.entries import PRIMARY
+from form_invariance.experiment.contrasts.questions import QUESTIONS
+from form_invariance.experiment.contrasts.rows import overall
+from form_invariance.experiment.contrasts.table import CONTRASTS
+from form_invariance.experiment.contrasts.verdicts import in_words
+from form_invariance.experiment.neuron_sets import CIRCUIT
+from form_invariance.stages.interventions.table import INTERVENTIONS, rows_of
+from form_invariance.tables.columns import ALL
 
-INPUTS = {"intervention_contrasts": INTERVENTION_CONTRASTS}
+INPUTS = {"contrasts": CONTRASTS, "interventions": INTERVENTIONS}
 
 _SHOWN = {
     **{"format": "format", "operator": "operator", "metric": "metric", "n_neurons": "neurons"},
@@ -37,14 +40,21 @@ _WORDS = {
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Every intervention by all metrics, compared with the strongest control."""
-    table = tables["intervention_contrasts"]
-    rows = in_words(table[table["k"] == k])
-    return [_answer(rows[rows["intervention"] == name], k, name) for name in INTERVENED]
+    table = tables["contrasts"]
+    rows = in_words(table[(table["k"] == k) & (table["contrast"] == "circuit_minus_control_everywhere")])
+    done = tables["interventions"]
+    circuits = rows_of(done[(done["k"] == k) & (done["neurons"] == CIRCUIT)], "knockout")
+    sizes = circuits.set_index(["format", "operator"])["n_neurons"]
+    names = rows[["format", "operator"]].itertuples(index=False, name=None)
+    cells = [tuple(slice(None) if name == ALL else name for name in cell) for cell in names]
+    rows = rows.assign(n_neurons=[int(sizes.loc[cell].sum()) for cell in cells])
+    asked = {"sufficient": "keep_only", "necessary": "knockout"}
+    return [_answer(rows[rows["intervention"] == name], k, name, question) for question, name in asked.items()]
 
 
-def _answer(rows: pd.DataFrame, k: int, intervention: str) -> Answer:
-    """The answer of one intervention from its rows of one k."""
-    question = QUESTIONS[INTERVENED[intervention].question].label
+def _answer(rows: pd.DataFrame, k: int, intervention: str, asked: str) -> Answer:
+    """The answer to a question from the rows of its intervention and of one k."""
+    question = QUESTIONS[asked].label
     opening, compared = _WORDS[intervention]
     every = overall(rows)
     cells = rows[rows["format"] != ALL].drop_duplicates(["format", "operator"])
@@ -53,7 +63,7 @@ def _answer(rows: pd.DataFrame, k: int, intervention: str) -> Answer:
     if empty == count:
         sentence = f"No neuron is shared in any of the {count} cells, so this is undefined."
         return Answer(question, sentence, shown)
-    decided = deciding(every)
+    decided = every[every["metric"] == PRIMARY].iloc[0]
     metrics = ", ".join(_metric(row) for row in every.to_dict("records"))
     sentence = (
         f"{opening.format(k=k)} {metrics}; means over {count - empty} cells. {compared} By "

@@ -45,31 +45,30 @@ def interventions(
 
     from form_invariance.experiment.controls import Draws
     from form_invariance.experiment.means import read_means
+    from form_invariance.experiment.measurements import FORMAT_MEANS, INTERVENTIONS_PROMPTS, TEMPLATE_MEANS
     from form_invariance.experiment.run import load_run, of_run
     from form_invariance.stages.circuit.compute import read_circuits, read_halves
-    from form_invariance.stages.dataset.prompts import read_eval
+    from form_invariance.stages.dataset.prompts import eval_prompts, eval_rows
+    from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.interventions.compute import Choices, cell
-    from form_invariance.stages.interventions.table import (
-        FORMAT_MEANS,
-        INTERVENTIONS,
-        INTERVENTIONS_PROMPTS,
-        TEMPLATE_MEANS,
-    )
+    from form_invariance.stages.interventions.table import INTERVENTIONS
     from form_invariance.stages.patching.table import RANKING
     from form_invariance.tables.files import read_table, write_table
     from form_invariance.tables.keys import common_keys
 
-    keys, run = common_keys(dataset), load_run(model)
+    keys, run, problems = common_keys(dataset), load_run(model), read_table(dataset, DATASET)
     paths = {FORMAT_MEANS: mean_cache, TEMPLATE_MEANS: template_mean_cache}
     summary, prompts = cell(
         run,
-        *read_eval(dataset, run.tokenizer, run.model.device),
+        *eval_prompts(problems, run.tokenizer, run.model.device),
         read_circuits(circuit, k, run.late, run.width),
         read_halves(circuit_halves, k, run.late, run.width),
         read_table(ranking, RANKING),
         {name: read_means(path, run.model) for name, path in paths.items() if path},
         Choices(keys["operator"], Draws(random_seeds, matched_seeds, seed), bootstrap, center_logits),
     )
+    prompts = prompts.join(eval_rows(problems).set_index("index")[["a", "b"]], on="index")
+    prompts = prompts.assign(task=keys["operator"], donor="")
     provenance = {**settings, **of_run(run)}
     write_table(prompts, prompts_output, INTERVENTIONS_PROMPTS, provenance, keys)
     write_table(summary, output, INTERVENTIONS, provenance, keys)

@@ -28,10 +28,10 @@ from form_invariance.experiment.controls import (
 from form_invariance.experiment.intervene import Started, all_ablated, intervene, start, unmodified
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.means import MeanCache
+from form_invariance.experiment.measurements import FORMAT_MEANS, TEMPLATE_MEANS, UNMODIFIED, measurements
 from form_invariance.experiment.neuron_sets import CIRCUIT, CONTROLS, KINDS
 from form_invariance.experiment.readout import Readout
 from form_invariance.experiment.run import Run
-from form_invariance.stages.interventions.table import FORMAT_MEANS, TEMPLATE_MEANS
 from form_invariance.statistics import bootstrap_weights
 from form_invariance.tables.progress import Progress
 
@@ -98,13 +98,13 @@ def run_cell(started: Started, sets: Sequence[NeuronSet], means: MeanCache) -> I
         ("good", "", readout (P,)), ("bad", "", readout (P,)), then (intervention, positions,
         readout (sets, P)) for each combination.
     """
-    yield "good", "", unmodified(started)
+    yield UNMODIFIED, "", unmodified(started)
     yield "bad", "", all_ablated(started, means)
     members = masks_of(sets)
     done = Progress(2 * len(INTERVENED) * len(members), "sets of a cell").add
-    for (name, one), positions in product(INTERVENED.items(), ("all", "last")):
+    for (name, ablated), positions in product(INTERVENED.items(), ("all", "last")):
         everywhere = positions == "all"
-        yield name, positions, intervene(started, one.ablated(members), means, everywhere=everywhere, done=done)
+        yield name, positions, intervene(started, ablated(members), means, everywhere=everywhere, done=done)
 
 
 def faithfulness(values: np.ndarray, good: np.ndarray | float, bad: np.ndarray | float) -> np.ndarray:
@@ -182,18 +182,16 @@ def _measured(readout: Readout, good: np.ndarray, bad: np.ndarray, choices: Choi
 
 
 def _by_prompt(readout: Readout, sets: Sequence[NeuronSet], good: np.ndarray, bad: np.ndarray) -> pd.DataFrame:
-    """Long table of a readout (sets, P): one row a set and prompt."""
+    """Rows of the table by prompt of a readout (sets, P)."""
     values = readout.normalized_logit.cpu().numpy()
-    count, prompts = values.shape
-    labels = labels_of(sets)[["neurons", "k", "seed"]]
-    labels = labels.loc[np.repeat(np.arange(count), prompts)].reset_index(drop=True)
-    return labels.assign(
-        index=np.tile(np.arange(prompts), count),
-        normalized_logit=values.ravel(),
-        faithfulness=faithfulness(values, good, bad).ravel(),
-        correct=readout.correct.cpu().numpy().ravel(),
-        probability=readout.probability.cpu().numpy().ravel(),
-    )
+    measured = {
+        "normalized_logit": values,
+        "faithfulness": faithfulness(values, good, bad),
+        "correct": readout.correct.cpu().numpy(),
+        "probability": readout.probability.cpu().numpy(),
+    }
+    prompts = pd.DataFrame({"index": np.arange(values.shape[1])})
+    return measurements(labels_of(sets)[["neurons", "k", "seed"]], prompts, measured)
 
 
 def cell_tables(
@@ -204,8 +202,8 @@ def cell_tables(
     Args:
         means: the table's word for the means that `run_cell` was given, format or template.
     """
-    baselines = {name: next(runs)[2] for name in ("good", "bad")}
-    good, bad = (baselines[name].normalized_logit.cpu().numpy() for name in ("good", "bad"))
+    baselines = {name: next(runs)[2] for name in (UNMODIFIED, "bad")}
+    good, bad = (readout.normalized_logit.cpu().numpy() for readout in baselines.values())
     nobody = [NeuronSet({"neurons": "none", "k": 0, "seed": NOT_DRAWN}, np.zeros((0, 0), dtype=bool))]
     by_prompt = [
         _by_prompt(readout[None], nobody, good, bad).assign(intervention=name, positions="all")

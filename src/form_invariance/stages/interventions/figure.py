@@ -9,8 +9,9 @@ from form_invariance.drawing import style
 from form_invariance.drawing.lines import DASH_DOT, DOTTED, Look, line, line_grid
 from form_invariance.drawing.neuron_sets import NEURON_SETS
 from form_invariance.drawing.style import COLOURS, LIGHT
+from form_invariance.experiment.measurements import TEMPLATE_MEANS
 from form_invariance.experiment.neuron_sets import CIRCUIT, CONTROLS
-from form_invariance.stages.interventions.table import INTERVENTIONS, TEMPLATE_MEANS, rows_of
+from form_invariance.stages.interventions.table import INTERVENTIONS, rows_of
 from form_invariance.statistics import student_factor
 
 INPUTS = {name: {"interventions": INTERVENTIONS} for name in ("keep_only", "knockout")}

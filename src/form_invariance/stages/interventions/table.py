@@ -2,15 +2,12 @@
 
 import pandas as pd
 
-from form_invariance.experiment.contrasts import COLUMNS
+from form_invariance.experiment.measurements import FORMAT_MEANS
 from form_invariance.experiment.neuron_sets import CIRCUIT, HALVES, KINDS, described
 from form_invariance.tables.columns import CELL, Schema, flag, integer, number, text
 
-FORMAT_MEANS, TEMPLATE_MEANS = "format", "template"
-"""What the means that are put in are taken over: all operators' prompts of the format, or this one's alone."""
-
 _SETTING = {
-    "intervention": text("keep_only or knockout; in the table by prompt also good and bad"),
+    "intervention": text("keep_only or knockout"),
     "means": text("put in: format = over all operators' prompts, template = over this operator's alone"),
     "positions": text("ablated positions: all (but BOS) or last"),
     "neurons": text(
@@ -51,34 +48,6 @@ INTERVENTIONS = Schema(
         "centered": flag("logits centred over the vocabulary"),
     },
     CELL,
-)
-INTERVENTIONS_PROMPTS = Schema(
-    "interventions_prompts",
-    {
-        **_SETTING,
-        "index": integer("number of the eval prompt"),
-        "normalized_logit": number("logit[answer] / largest logit"),
-        "faithfulness": number("(circuit - bad) / (good - bad); NaN where the gap is nearly zero"),
-        "correct": flag("the most probable token is the answer"),
-        "probability": number("probability of the answer"),
-    },
-    CELL,
-)
-INTERVENTION_CONTRASTS = Schema(
-    "intervention_contrasts",
-    {
-        "format": text("format; all = over all formats"),
-        "operator": text("operator; all = over all operators"),
-        "k": integer("circuit size: neurons per layer and format"),
-        "intervention": text(
-            "keep_only or knockout, at all positions but BOS, with the format's means. first and second are the "
-            "circuit's and its strongest control's metric; of knockout the loss, unmodified - knocked out"
-        ),
-        "metric": text("faithfulness (mean of ratios), accuracy or probability"),
-        "n_neurons": integer("neurons of the circuit; over cells: their sum"),
-        **COLUMNS,
-    },
-    ("model",),
 )
 
 

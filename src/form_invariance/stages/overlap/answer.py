@@ -5,10 +5,9 @@ from collections.abc import Mapping
 import pandas as pd
 
 from form_invariance.experiment.answers import Answer, in_how_many, percent
-from form_invariance.experiment.contrasts import ALL
-from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.stages.overlap.table import FORMAT_CORRELATION, OVERLAP, RELIABILITY, all_formats
-from form_invariance.tables.columns import EVERY_LAYER
+from form_invariance.tables.columns import ALL, EVERY_LAYER
 
 INPUTS = {"overlap": OVERLAP, "reliability": RELIABILITY, "format_correlation": FORMAT_CORRELATION}
 

@@ -15,12 +15,11 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from form_invariance.errors import UserError
-from form_invariance.experiment.contrasts import ALL
 from form_invariance.experiment.groups import every_two, joined
 from form_invariance.experiment.membership import Effects, common_layers
 from form_invariance.stages.overlap.table import FORMAT_CORRELATION, RELIABLE
 from form_invariance.statistics import bootstrap_weights, resampled_interval
-from form_invariance.tables.columns import EVERY_LAYER
+from form_invariance.tables.columns import ALL, EVERY_LAYER
 
 Cell = tuple[str, str]
 """Format and operator."""

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from form_invariance.experiment.contrasts import ALL
 from form_invariance.experiment.groups import VARIANT, every_two, joined
 from form_invariance.experiment.membership import Effects, common_layers, name_of
 from form_invariance.randomness import generator
@@ -33,7 +32,7 @@ from form_invariance.stages.overlap.table import (
     WORDING,
 )
 from form_invariance.statistics import UNSEEN, normal_limits
-from form_invariance.tables.columns import EVERY_LAYER
+from form_invariance.tables.columns import ALL, EVERY_LAYER
 
 Cell = tuple[str, str]
 """Format and operator."""

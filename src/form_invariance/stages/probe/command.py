@@ -15,11 +15,11 @@ def probe(*, model: ModelOptions, censuses: Files, prompts: int, seed: Seed, out
     """
     settings = recorded(locals())
 
-    from form_invariance.experiment.contrasts import ALL
     from form_invariance.experiment.model_options import load_model
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.probe import compute
     from form_invariance.stages.probe.table import PROBE
+    from form_invariance.tables.columns import ALL
     from form_invariance.tables.files import read_tables, write_table
     from form_invariance.tables.keys import by_cell, common_keys
 

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from form_invariance.drawing import style
 from form_invariance.drawing.lines import DASHED, DOTTED, Look, line, line_grid, looks_of
-from form_invariance.experiment.contrasts import ALL
 from form_invariance.stages.probe.summary import EVERY_OPERATOR, ONSET_ACCURACY, curve, of_all_formats, peak
 from form_invariance.stages.probe.table import PROBE
+from form_invariance.tables.columns import ALL
 
 INPUTS = {"probe": {"probe": PROBE}, "probe_positions": {"probe": PROBE}}
 """By figure."""

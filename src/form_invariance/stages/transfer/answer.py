@@ -6,13 +6,17 @@ from dataclasses import replace
 import pandas as pd
 
 from form_invariance.experiment.answers import FIXED, UNDEFINED, Answer, percent
-from form_invariance.experiment.contrasts import ALL, FEWEST, overall
-from form_invariance.experiment.questions import QUESTIONS
-from form_invariance.experiment.verdicts import FEWEST_PAIRS, in_words
+from form_invariance.experiment.contrasts.engine import FEWEST, RATIO
+from form_invariance.experiment.contrasts.entries import RATE
+from form_invariance.experiment.contrasts.questions import QUESTIONS
+from form_invariance.experiment.contrasts.rows import overall
+from form_invariance.experiment.contrasts.table import CONTRASTS
+from form_invariance.experiment.contrasts.verdicts import FEWEST_PAIRS, in_words
 from form_invariance.stages.transfer.names import CEILINGS, NO_DONOR, NONE
-from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
+from form_invariance.stages.transfer.table import TRANSFER
+from form_invariance.tables.columns import ALL
 
-INPUTS = {"transfer": TRANSFER, "transfer_contrasts": TRANSFER_CONTRASTS}
+INPUTS = {"transfer": TRANSFER, "contrasts": CONTRASTS}
 
 _CONTRASTS = {
     "repaired": (
@@ -52,10 +56,11 @@ _COPYING = {
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Each question by its contrast, the first one with the rates."""
-    contrasts = tables["transfer_contrasts"]
-    contrasts = contrasts[contrasts["k"] == k].drop(columns="k")
-    few = (contrasts["direction"] == ALL) & (contrasts["prompts"] < FEWEST_PAIRS)
+    contrasts = tables["contrasts"]
+    contrasts = contrasts[(contrasts["k"] == k) & (contrasts["metric"] == RATE)]
+    few = (contrasts["format"] == ALL) & (contrasts["prompts"] < FEWEST_PAIRS)
     contrasts = in_words(contrasts.assign(verdict=contrasts["verdict"].mask(few, UNDEFINED)))
+    contrasts = contrasts.drop(columns=["k", "intervention", "task", "metric", *RATIO])
     rates = tables["transfer"][tables["transfer"]["k"].isin([k, NONE])]
     shared = rates.loc[rates["condition"] == "matched", "n_neurons"].any()
     answers = []
@@ -63,7 +68,8 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         rows = contrasts[contrasts["contrast"] == name].drop(columns="contrast")
         sentence = f"{compared}: {_found(rows)}.{_copied(contrasts, question)}"
         sentence = sentence if shared else f"No neuron is shared (k = {k})."
-        answers.append(Answer(QUESTIONS[question].label, sentence, rows))
+        shown = rows.rename(columns={"format": "direction"})
+        answers.append(Answer(QUESTIONS[question].label, sentence, shown))
     if shared:
         first = f"{_rates(rates, k)} {answers[0].sentence} {_BRACKETS}"
         answers[0] = replace(answers[0], sentence=first, figures=("transfer_contrasts", "transfer"))

@@ -52,6 +52,7 @@ def transfer(
 
     from form_invariance.experiment.controls import Draws
     from form_invariance.experiment.means import read_means
+    from form_invariance.experiment.measurements import TRANSFER_PAIRS
     from form_invariance.experiment.options import json_object
     from form_invariance.experiment.run import load_run, of_run
     from form_invariance.problems.configured import task_of
@@ -63,7 +64,7 @@ def transfer(
     from form_invariance.stages.transfer.copies import answers_of_donors, right_copies, with_copies
     from form_invariance.stages.transfer.directions import transfer_tables
     from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
-    from form_invariance.stages.transfer.table import DIRECTION, TRANSFER, TRANSFER_PAIRS
+    from form_invariance.stages.transfer.table import DIRECTION, TRANSFER
     from form_invariance.tables.files import read_table, read_tables, write_table
     from form_invariance.tables.keys import by_key, common_keys
 
@@ -99,4 +100,5 @@ def transfer(
         path = output_folder / f"{donor}_to_{target}.parquet"
         write_table(rates.drop(columns=list(DIRECTION)), path, TRANSFER, provenance, keys | direction)
         by_pair.append(own)
-    write_table(pd.concat(by_pair, ignore_index=True), pairs_output, TRANSFER_PAIRS, provenance, keys)
+    every_pair = pd.concat(by_pair, ignore_index=True).assign(task=operator)
+    write_table(every_pair, pairs_output, TRANSFER_PAIRS, provenance, keys)

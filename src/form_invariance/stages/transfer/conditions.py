@@ -33,6 +33,12 @@ class Condition:
     neurons: str = CIRCUIT
     averaged: bool = False
 
+    @property
+    def given(self) -> str:
+        """The name of the condition in which the circuit takes the same activations."""
+        half = self.neurons.removesuffix(CIRCUIT)
+        return "matched" if self.name == self.neurons else self.name.removeprefix(half)
+
 
 @dataclass(frozen=True)
 class Group:

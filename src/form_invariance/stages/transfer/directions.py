@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from form_invariance.experiment.controls import NeuronSet, labels_of
+from form_invariance.experiment.measurements import measurements
 from form_invariance.experiment.run import Run
 from form_invariance.stages.transfer.compute import Donors, Transferred, run_donors, run_group
 from form_invariance.stages.transfer.conditions import Condition, Group, Plans
@@ -28,7 +29,7 @@ def transfer_tables(
     sets: Mapping[Direction, Mapping[str, Sequence[NeuronSet]]],
     center: bool,
 ) -> Iterator[tuple[Direction, pd.DataFrame, pd.DataFrame]]:
-    """The transfer table of every direction (donor, target), and its table by pair.
+    """The transfer table of every direction (donor, target), and its table by pair (`experiment.measurements`).
 
     A condition without pairs has rows too, with 0 pairs and rates that are not a number. Where no neuron moves,
     nothing was transferred: the rates are not numbers either, and there are no rows by pair.
@@ -44,13 +45,14 @@ def transfer_tables(
             for group in groups
             for part in _group_tables(run, group, donors, means, sets[donor, target], center)
         ]
+        rates, by_pair = (pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True))
         rates, by_pair = (
-            pd.concat(tables, ignore_index=True).assign(donor=donor, target=target)
-            for tables in zip(*parts, strict=True)
+            rates.assign(donor=donor, target=target),
+            by_pair.assign(donor=donor, format=target, positions="last", means=""),
         )
         nothing = (rates["n_neurons"] == 0) & (rates["condition"] != RESIDUAL)
         rates.loc[nothing, RATES] = np.nan
-        moved = (by_pair["n_neurons"] > 0) | (by_pair["condition"] == RESIDUAL)
+        moved = (by_pair["n_neurons"] > 0) | (by_pair["neurons"] == RESIDUAL)
         yield (donor, target), rates.assign(centered=center), by_pair[moved].drop(columns="n_neurons")
 
 
@@ -73,9 +75,14 @@ def _group_tables(
         if condition.name in results:
             yield _tables(group, condition, results[condition.name], labels)
         else:
-            nobody = labels.iloc[:0].assign(a=0, b=0, recovered=False, donor_answer=False, probability=0.0)
-            nobody = nobody.assign(permuted_answer=0.0)
-            yield labels.assign(pairs=0, **dict.fromkeys(RATES, np.nan)), nobody
+            nobody = pd.DataFrame({name: np.empty(0, dtype=np.int64) for name in ("a", "b", "index")})
+            by_pair = measurements(_sets(condition, labels), nobody, {"correct": np.empty(0, dtype=bool)})
+            yield labels.assign(pairs=0, **dict.fromkeys(RATES, np.nan)), by_pair
+
+
+def _sets(condition: Condition, labels: pd.DataFrame) -> pd.DataFrame:
+    """The labels of the sets of neurons in the table by prompt."""
+    return labels.drop(columns="condition").assign(neurons=condition.neurons, intervention=condition.given)
 
 
 def _permuted(predicted: Tensor, tokens: Tensor, right: Tensor) -> Tensor:
@@ -125,12 +132,12 @@ def _tables(
         normalized_logit_after=after.normalized_logit.mean(-1).cpu().numpy(),
     )
     operands = group.pairs.iloc[condition.targets]
-    by_pair = labels.loc[np.repeat(np.arange(len(labels)), pairs)].assign(
-        a=np.tile(operands["a"].to_numpy(), len(labels)),
-        b=np.tile(operands["b"].to_numpy(), len(labels)),
-        recovered=hits.ravel(),
-        donor_answer=imposed.ravel(),
-        permuted_answer=_permuted(after.predicted, tokens, right).cpu().numpy().ravel(),
-        probability=after.probability.cpu().numpy().ravel(),
-    )
-    return rates, by_pair
+    measured = {
+        "correct": after.correct.cpu().numpy(),
+        "probability": after.probability.cpu().numpy(),
+        "normalized_logit": after.normalized_logit.cpu().numpy(),
+        "donor_answer": imposed.astype(float),
+        "permuted_answer": _permuted(after.predicted, tokens, right).cpu().numpy(),
+    }
+    prompts = operands[["a", "b"]].assign(index=condition.targets)
+    return rates, measurements(_sets(condition, labels), prompts, measured)

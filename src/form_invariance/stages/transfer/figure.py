@@ -8,12 +8,13 @@ from matplotlib.figure import Figure
 from form_invariance.drawing import style
 from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, line, line_grid, looks_of
 from form_invariance.drawing.style import COLOURS, GREY, LIGHT
-from form_invariance.experiment.contrasts import ALL
+from form_invariance.experiment.contrasts.table import CONTRASTS
 from form_invariance.stages.transfer.names import CEILINGS, CONTROLS, NO_DONOR
-from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS, with_direction
+from form_invariance.stages.transfer.table import TRANSFER, with_direction
 from form_invariance.statistics import wilson
+from form_invariance.tables.columns import ALL
 
-INPUTS = {"transfer": {"transfer": TRANSFER}, "transfer_contrasts": {"transfer_contrasts": TRANSFER_CONTRASTS}}
+INPUTS = {"transfer": {"transfer": TRANSFER}, "transfer_contrasts": {"contrasts": CONTRASTS}}
 """By figure."""
 
 LOOKS = {
@@ -97,8 +98,8 @@ def _denominators(pairs: pd.Series) -> str:
 
 def transfer_contrasts(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """A panel for each contrast: over all cells with its interval, and each operator's mean over directions."""
-    table = tables["transfer_contrasts"]
-    table = table[table["direction"] == ALL]
+    table = tables["contrasts"]
+    table = table[table["format"] == ALL]
     measured = table.groupby("contrast")["difference"].transform("count") > 0
     # Without a donor that copies, its contrasts have no panels.
     table = table[table["contrast"].isin(TITLES) & (measured | ~table["contrast"].isin(COPYING))]

@@ -1,21 +1,15 @@
 """Names that the tables of transfer share with what makes and reads them."""
 
 from form_invariance.experiment.neuron_sets import CIRCUIT as CIRCUIT
-from form_invariance.experiment.neuron_sets import KINDS, MATCHED
+from form_invariance.experiment.neuron_sets import DRAWN, NOT_SHARED
 
 ALL_LATE, RESIDUAL = "all_late", "residual"
 
-DRAWN = {"random": KINDS["random"], **MATCHED}
-"""Kinds of neurons outside the circuit that are drawn."""
-
-CONTROLS = (*DRAWN, "not_shared")
+CONTROLS = (*DRAWN, NOT_SHARED)
 """Conditions with other neurons than the circuit's, as many in each layer, and the matched donor."""
 
 NO_DONOR = "no_donor"
 """The circuit's neurons take their mean over prompts of the target's template."""
-
-BASELINES = (NO_DONOR, "mismatched", *CONTROLS)
-"""Conditions that a matched donor must beat: no donor, another problem's donor, other neurons."""
 
 CEILINGS = (ALL_LATE, RESIDUAL)
 """Conditions with all that a matched donor can give at the last token of the late layers."""

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.experiment.controls import Draws, NeuronSet, as_many_best, circuit_set, controls
+from form_invariance.experiment.neuron_sets import DRAWN, NOT_SHARED
 from form_invariance.experiment.run import Run
-from form_invariance.stages.transfer.names import ALL_LATE, CIRCUIT, DRAWN, NONE, RESIDUAL
+from form_invariance.stages.transfer.names import ALL_LATE, CIRCUIT, NONE, RESIDUAL
 
 Sets = dict[str, list[NeuronSet]]
 """By the name that conditions use."""
@@ -80,5 +81,5 @@ def neuron_sets(
         for donor in formats.keys() - {target}:
             best = {k: best_not_shared(members, formats[donor].rank) for k, members in circuits.items()}
             others = [circuit_set(members, k) for k, members in best.items() if members is not None]
-            by_direction[donor, target] = {**sets, "not_shared": others}
+            by_direction[donor, target] = {**sets, NOT_SHARED: others}
     return by_direction

@@ -2,9 +2,7 @@
 
 import pandas as pd
 
-from form_invariance.experiment.contrasts import COLUMNS
-from form_invariance.experiment.neuron_sets import HALVES, described
-from form_invariance.stages.transfer.names import DRAWN
+from form_invariance.experiment.neuron_sets import DRAWN, HALVES, described
 from form_invariance.tables.columns import Schema, flag, integer, number, text
 
 DIRECTION = ("donor", "target")
@@ -44,40 +42,6 @@ TRANSFER = Schema(
     },
     ("model", "operator", *DIRECTION),
 )
-TRANSFER_PAIRS = Schema(
-    "transfer_pairs",
-    {
-        **_SETTING,
-        "a": integer("first operand of the pair that receives"),
-        "b": integer("second operand of it"),
-        "recovered": flag("the output is the right answer (pairs right in the target: the output is wrong)"),
-        "donor_answer": flag("the output is that of the donor's own run"),
-        "permuted_answer": number(
-            "share of the other pairs' donors, of those without the right answer, whose own answer is the output"
-        ),
-        "probability": number("probability of the right answer"),
-    },
-    ("model", "operator"),
-)
-TRANSFER_CONTRASTS = Schema(
-    "transfer_contrasts",
-    {
-        "direction": text("DONOR_to_TARGET; all = over all directions"),
-        "operator": text("operator; all = over all operators"),
-        "k": integer("circuit size: neurons per layer and format"),
-        "contrast": text(
-            "matched_minus_baseline, matched_minus_same_answer, matched_minus_copied_answer, "
-            "matched_minus_mismatched (differences of recovered), imposed, interchange (a donor's own answer "
-            "comes out, minus the rate at which another pair's donor's does; on failures, and on pairs right in "
-            "both formats), interchange_minus_copied (a donor's own answer comes out: one that was computed, "
-            "minus the same answer copied). Prompts are pairs"
-        ),
-        **COLUMNS,
-    },
-    ("model",),
-)
-CONTRASTED = {"transfer": TRANSFER, "transfer_pairs": TRANSFER_PAIRS}
-"""The tables that contrasts are made from."""
 
 
 def with_direction(table: pd.DataFrame) -> pd.DataFrame:

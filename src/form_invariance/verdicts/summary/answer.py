@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from form_invariance.experiment.answers import FIXED, Answer
-from form_invariance.experiment.questions import QUESTIONS, SMALLEST
-from form_invariance.experiment.verdicts import FEWEST_PAIRS
+from form_invariance.experiment.contrasts.questions import QUESTIONS, SMALLEST
+from form_invariance.experiment.contrasts.verdicts import FEWEST_PAIRS
 from form_invariance.verdicts.summary.lines import by_operator, said, verdicts_at
 from form_invariance.verdicts.summary.table import VERDICTS
 

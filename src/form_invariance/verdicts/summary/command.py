@@ -9,23 +9,21 @@ def summary(*, tables: Files, k_shown: int, output: Path) -> None:
     """Answer the main questions about one model: effect, strongest control, interval and verdict.
 
     Args:
-        tables: the tables of contrasts, in any order
+        tables: overlap, differing and contrasts, in any order
         k_shown: circuit size that is printed by default; the table has all
         output: verdicts table
     """
     settings = recorded(locals())
 
-    from form_invariance.beyond.specificity.table import SPECIFICITY_CONTRASTS
-    from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
+    from form_invariance.experiment.contrasts.table import CONTRASTS
     from form_invariance.stages.overlap.table import DIFFERING, OVERLAP
-    from form_invariance.stages.transfer.table import TRANSFER_CONTRASTS
     from form_invariance.tables.files import write_table
     from form_invariance.tables.inputs import input_paths, read_inputs
     from form_invariance.tables.keys import common_keys
     from form_invariance.verdicts.summary.compute import verdicts_table
     from form_invariance.verdicts.summary.table import VERDICTS
 
-    schemas = (OVERLAP, DIFFERING, INTERVENTION_CONTRASTS, TRANSFER_CONTRASTS, SPECIFICITY_CONTRASTS)
+    schemas = (OVERLAP, DIFFERING, CONTRASTS)
     inputs = {schema.name: schema for schema in schemas}
     found = read_inputs(input_paths(tables, inputs, "the verdicts need"), inputs)
     write_table(verdicts_table(found), output, VERDICTS, settings, common_keys(*tables))

@@ -8,28 +8,17 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 
-from form_invariance.beyond.specificity.verdicts import ratios, specific
-from form_invariance.experiment.contrasts import ALL, verdict
-from form_invariance.experiment.intervention_kinds import ASKED
-from form_invariance.experiment.questions import NOTHING_OWN, QUESTIONS
-from form_invariance.experiment.verdicts import FEWEST_PAIRS, RATE, with_mixed
+from form_invariance.experiment.contrasts.engine import verdict
+from form_invariance.experiment.contrasts.questions import BEYOND_OPERATOR, JACCARD, NOTHING_OWN, QUESTIONS
+from form_invariance.experiment.contrasts.verdicts import asked, with_mixed
 from form_invariance.stages.overlap.table import BOTH, FORMAT, INVARIANCE, OPERATORS_OWN, OVERLAPS, all_formats
-from form_invariance.verdicts.summary.table import BEYOND_OPERATOR, COPIED, VERDICTS
-
-_MOVED = {
-    "matched_minus_baseline": ("repaired", RATE, "strongest"),
-    "matched_minus_same_answer": ("beyond_the_answer", RATE, "same answer"),
-    "matched_minus_copied_answer": ("beyond_the_answer", f"{RATE} beyond copied", COPIED),
-    "imposed": ("imposed", RATE, "permuted donors"),
-    "interchange": ("interchange", RATE, "permuted donors"),
-    "interchange_minus_copied": ("interchange", "beyond copied", COPIED),
-}
-"""Question, metric and control of a contrast of transfer."""
+from form_invariance.tables.columns import ALL
+from form_invariance.verdicts.summary.table import VERDICTS
 
 
 def _same(overlap: pd.DataFrame) -> Iterator[dict[str, object]]:
     """The Jaccard of all formats compared with chance, over operators and of each."""
-    names = {"question": "same", "metric": "jaccard", "control": "chance"}
+    names = {"question": "same", "metric": JACCARD, "control": QUESTIONS["same"].parts[JACCARD].control}
     for k, rows in all_formats(overlap).groupby("k"):
         # Limits are cut at 0 and 1, so the wider side tells the standard error.
         half = pd.concat([rows["high"] - rows["jaccard"], rows["jaccard"] - rows["low"]], axis=1).max(axis=1)
@@ -56,51 +45,26 @@ def _operators_own(differing: pd.DataFrame) -> Iterator[dict[str, object]]:
             pair = {"value": own["value"], "control_value": other["value"], "cells": own["pairs"]}
             found = {"difference": row["value"], "low": row["low"], "high": row["high"]}
             found["most"] = most.get(row["operators"], np.nan)
-            names = {"question": "same", "metric": BEYOND_OPERATOR, "control": "another operator"}
+            control = QUESTIONS["same"].parts[BEYOND_OPERATOR].control
+            names = {"question": "same", "metric": BEYOND_OPERATOR, "control": control}
             yield {"k": k, "operator": row["operators"], **names, **pair, **found}
-
-
-def _ablated(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """The interventions that decide a question, by every metric."""
-    table = contrasts.assign(question=contrasts["intervention"].map(ASKED), control="strongest")
-    return table.dropna(subset="question")
-
-
-def _transferred(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """What a matched donor repairs and adds to the answer, and how often a mismatched one imposes its own."""
-    rows = contrasts[contrasts["contrast"].isin(_MOVED)]
-    names = pd.DataFrame(list(rows["contrast"].map(_MOVED)), rows.index, ["question", "metric", "control"])
-    rows = rows.drop(columns="control").join(names)
-    # The bootstrap of one or two pairs has no width, and would say yes or no.
-    few = rows["prompts"] < FEWEST_PAIRS
-    rows.loc[few, ["first", "second", "difference", "low", "high"]] = np.nan
-    rows = rows.assign(verdict=rows["verdict"].mask(few, "undefined"))
-    # Many models cannot copy, or are not asked to; then the other rows decide.
-    return rows[(rows["control"] != COPIED) | (rows["verdict"] != "undefined")]
 
 
 def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The verdicts table of one model.
 
     Args:
-        tables: overlap (of every operator), differing, and the contrasts of interventions, transfer and
-            specificity.
+        tables: overlap (of every operator), differing, and contrasts.
     """
     same = pd.DataFrame([*_same(tables["overlap"]), *_operators_own(tables["differing"])])
     said = pd.Series([*map(verdict, same["low"], same["high"])], dtype=object)
     # With one operator there is no invariance.
     none = (said == "undecided") & (same.reindex(columns=["most"])["most"] < NOTHING_OWN)
     same = same.assign(limit_error=0.0, prompts=0, verdict=said.mask(none, "no"))
-    parts = [
-        _ablated(tables["intervention_contrasts"]),
-        _transferred(tables["transfer_contrasts"]),
-        ratios(tables["specificity_contrasts"]),
-        specific(tables["specificity_contrasts"]),
-    ]
-    # The rows over formats, or over directions.
-    rows = [part[part["direction" if "direction" in part else "format"] == ALL] for part in parts]
-    names = {"first": "value", "second": "control_value"}
-    table = pd.concat([same, *(part.rename(columns=names) for part in rows)], ignore_index=True)
+    contrasts = tables["contrasts"]
+    parts = pd.concat(asked(contrasts[contrasts["format"] == ALL]))
+    parts = parts.rename(columns={"first": "value", "second": "control_value"})
+    table = pd.concat([same, parts], ignore_index=True)
     place = table["question"].map(list(QUESTIONS).index)
     table = table.assign(place=place, others=table["operator"] != ALL)
     table = with_mixed(table[[*VERDICTS.columns, "place", "others"]])

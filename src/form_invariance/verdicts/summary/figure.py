@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from form_invariance.beyond.specificity.table import ALL
 from form_invariance.drawing import style
 from form_invariance.drawing.style import COLOURS, GREY
-from form_invariance.experiment.questions import QUESTIONS
-from form_invariance.verdicts.summary.lines import pairs, said, sides, verdicts_at
+from form_invariance.experiment.contrasts.questions import QUESTIONS
+from form_invariance.tables.columns import ALL
+from form_invariance.verdicts.summary.lines import pairs, part_of, said, sides, verdicts_at
 from form_invariance.verdicts.summary.table import VERDICTS
 
 INPUTS = {"summary": {"verdicts": VERDICTS}}
@@ -67,7 +67,7 @@ def _draw(axes: Axes, table: pd.DataFrame, decided: pd.DataFrame) -> None:
             axes.plot(row["difference"], place, "o", color=COLOURS[0])
         axes.text(0.99, place, said(row), transform=axes.get_yaxis_transform(), ha="right", va="bottom")
         if row["verdict"] != "undefined":
-            margin = QUESTIONS[question].margin_of(row["metric"])
+            margin = part_of(row).margin
             _below(axes, (0.99, place), (0, -4), (sides(row, margin) + pairs(row)).replace("-", "−"))
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from form_invariance.beyond.specificity.table import ALL
-from form_invariance.experiment.questions import DIFFERENCE, QUESTIONS, SMALLEST
-from form_invariance.experiment.verdicts import RATE, deciding, worded
+from form_invariance.experiment.contrasts.entries import RATE
+from form_invariance.experiment.contrasts.questions import QUESTIONS, SMALLEST, Part
+from form_invariance.experiment.contrasts.verdicts import deciding, worded
+from form_invariance.tables.columns import ALL
 
 NOTHING = "nothing to compare"
 """In place of the numbers."""
@@ -30,7 +31,13 @@ def verdicts_at(table: pd.DataFrame, k: int) -> pd.DataFrame:
         table: the verdicts table of a model.
     """
     own = table[(table["k"] == k) & (table["operator"] == ALL)]
-    return pd.DataFrame([deciding(of) for _, of in own.groupby("question", sort=False)])
+    decides = [part_of(row).decides for row in own.to_dict("records")]
+    return pd.DataFrame([deciding(of) for _, of in own[decides].groupby("question", sort=False)])
+
+
+def part_of(row: Mapping[Hashable, Any]) -> Part:
+    """The contrast that a row of verdicts is about."""
+    return QUESTIONS[row["question"]].parts[row["metric"]]
 
 
 def by_operator(table: pd.DataFrame, k: int, question: str, metric: str) -> str:
@@ -43,7 +50,7 @@ def by_operator(table: pd.DataFrame, k: int, question: str, metric: str) -> str:
     rows = rows[(rows["operator"] != ALL) & (rows["verdict"] != "undefined")]
     if len(rows) < 2:
         return ""
-    margin = QUESTIONS[question].margin_of(metric)
+    margin = QUESTIONS[question].parts[metric].margin
     values = (rows["difference"] + margin).map("{:z.2f}".format) if margin else rows["difference"].map(signed)
     return "; ".join(rows["operator"] + " " + values + " " + [said(row) for row in rows.to_dict("records")])
 
@@ -60,12 +67,12 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
     empty, notes = [], []
     for row in verdicts_at(table, k).to_dict("records"):
         question = QUESTIONS[row["question"]]
-        compared = numbers(row, question.margin_of(row["metric"]))
+        compared = numbers(row, part_of(row).margin)
         if compared == NOTHING and not operators:
             empty.append(question.label)
             continue
         label = question.label
-        if row["metric"].endswith(DIFFERENCE):
+        if part_of(row).drawn:
             label += "*"
             notes.append(question.drawn_for(row["metric"]).replace("−", "-"))
         yield from wrap(_LINE.format(label, said(row), compared), 100, subsequent_indent=54 * " ")
@@ -81,12 +88,11 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
 
 def said(row: Mapping[Hashable, Any]) -> str:
     """The verdict in words; of a yes also that the difference is too small to be of interest."""
-    ratio = QUESTIONS[row["question"]].margin_of(row["metric"])
-    return str(row["verdict"]) if ratio else worded(row["verdict"], row["difference"])
+    return str(row["verdict"]) if part_of(row).margin else worded(row["verdict"], row["difference"])
 
 
 def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
-    """The two values and their difference with its limits, or why there is none; `margin` as in `Question`."""
+    """The two values and their difference with its limits, or why there is none; `margin` as in `Part`."""
     if row["verdict"] != "undefined":
         return f"{sides(row, margin)} = {interval(row, margin)}{pairs(row)}"
     if margin and not np.isnan(row["control_value"]):
@@ -96,7 +102,7 @@ def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
 
 def pairs(row: Mapping[Hashable, Any]) -> str:
     """How many pairs a difference of rates is over, since questions differ in them; else nothing."""
-    return f", n={row['prompts']:,}" if row["metric"].startswith((RATE, "beyond copied")) else ""
+    return f", n={row['prompts']:,}" if part_of(row).of == RATE else ""
 
 
 def signed(value: float) -> str:

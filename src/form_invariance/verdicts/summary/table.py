@@ -1,24 +1,17 @@
 """The verdicts on one model."""
 
-from form_invariance.experiment.questions import NOTHING_OWN, QUESTIONS, SERVES
+from form_invariance.experiment.contrasts.questions import NOTHING_OWN, QUESTIONS, SERVES
 from form_invariance.tables.columns import Schema, integer, number, text
-
-BEYOND_OPERATOR = "jaccard beyond operator"
-"""The metric by which formats of one operator are compared with formats of two operators."""
-
-COPIED = "copied answer"
-"""The control of transfer whose donor has copied its answer, not computed it."""
 
 VERDICTS = Schema(
     "verdicts",
     {
         "question": text("; ".join(f"{name}: {question.compared}" for name, question in QUESTIONS.items())),
         "metric": text(
-            "jaccard, jaccard beyond operator (two formats of one operator, minus two formats of two operators), "
-            "accuracy, probability, faithfulness, rate (of pairs), rate beyond copied, beyond copied (donors that "
-            "compute against donors that copy); accuracy and probability beyond control (of "
-            "one circuit in its own operator and in others, beyond what the strongest control does), probability "
-            "kept (of neurons kept alone, beyond the strongest control)"
+            "; ".join(
+                f"{name}: {', '.join(f'{metric} ({part.contrast})' for metric, part in question.parts.items())}"
+                for name, question in QUESTIONS.items()
+            )
         ),
         "operator": text("operator; all = over all operators"),
         "k": integer("circuit size: neurons per layer and format"),

@@ -1,4 +1,4 @@
-"""Contrasts of what two interventions do, with intervals over prompts (method, section 15).
+"""The engine of all contrasts: means over prompts, what is made of them, and intervals (method, section 15).
 
 A mean is an array (1 + R,): the value on the sample, then on R bootstrap resamples of the problems. Cells
 (formats, directions, operators) are fixed, because no others could have been drawn, and a mean over cells is the
@@ -7,18 +7,17 @@ in a resample. So two values of a prompt are paired, and formats that ask the sa
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from form_invariance.experiment.noise import NOT_KNOWN, Draws, Noise, half_of, pooled
+from form_invariance.experiment.contrasts.noise import NOT_KNOWN, Draws, Noise, half_of
 from form_invariance.randomness import generator
 from form_invariance.statistics import UNSEEN
-from form_invariance.tables.columns import ALL as ALL
 from form_invariance.tables.columns import Column, integer, number, text
 
 ROUNDING = 1e-6
@@ -47,24 +46,114 @@ COLUMNS: dict[str, Column] = {
     "verdict": text("yes (the interval is above zero by two limit errors), no (below), undecided, or undefined"),
 }
 """The columns of every table of contrasts, after its keys."""
+RATIO = {
+    "ratio": number("first / second; NaN where the lower 95 % limit of second is not above 1e-6 (rounding)"),
+    "ratio_low": number("95 % lower limit of the ratio"),
+    "ratio_high": number("95 % upper limit of the ratio"),
+    "ratio_error": number("Monte Carlo standard error of these limits, the larger of the two"),
+}
 
-
-Cell = TypeVar("Cell", bound=tuple[str, ...])
+CellName = TypeVar("CellName", bound=tuple[str, ...])
 """Format or direction, and operator."""
-
-
 Problem = tuple[object, ...]
 """Its operator or task, and its operands: what cells have in common."""
+Interval = tuple[float, float, float]
+"""Two limits, and their Monte Carlo standard error."""
+
+
+def problems_of(operator: str, a: np.ndarray | pd.Series, b: np.ndarray | pd.Series) -> list[Problem]:
+    """Problems of operands (P,), or of rows of a table; a pair and its reverse are one problem."""
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    return list(zip([operator] * len(low), low.tolist(), high.tolist(), strict=True))
+
+
+@lru_cache(maxsize=2**14)
+def _times_drawn(problem: Problem, resamples: int, seed: int) -> np.ndarray:
+    """How often a problem is in each resample, (R,)."""
+    return generator(seed, "bootstrap", *problem).poisson(size=resamples).astype(np.uint8)
+
+
+def resampling(problems: Sequence[Problem], resamples: int, seed: int) -> np.ndarray:
+    """How often each prompt is in the sample and in each resample, (P, 1 + R).
+
+    A problem's numbers depend on the problem alone, so every cell that asks it draws it equally often. Drawing as
+    many problems as there are, with replacement, gives each a Poisson number with mean 1 (but for their fixed sum,
+    by which a mean is divided anyway). A resample without any problem of a cell is the sample.
+    """
+    weights = np.ones((len(problems), 1 + resamples))
+    for position, problem in enumerate(problems):
+        weights[position, 1:] = _times_drawn(problem, resamples, seed)
+    weights[:, ~weights.any(0)] = 1
+    return weights
+
+
+def resampled(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Means over prompts of values (..., P): (1 + R, ...); NaN without prompts."""
+    if not len(weights):
+        return np.full((weights.shape[1], *values.shape[:-1]), np.nan)
+    return np.moveaxis(values @ weights / weights.sum(0), -1, 0)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A mean over the prompts of one cell, or what is made of several.
+
+    Attributes:
+        mean: (1 + R,); NaN where it is undefined.
+        problems: of the prompts; of several means those of the one with the fewest.
+        draws: what each draw of the controls in it gives.
+        control: its name, if it is the strongest of several.
+        bounded: the value of a prompt lies between -1 and 1.
+    """
+
+    mean: np.ndarray
+    problems: Sequence[Problem] = ()
+    draws: Draws = field(default_factory=dict)
+    control: str = ""
+    bounded: bool = True
+
+    def __sub__(self, other: "Value") -> "Value":
+        """The difference; a random stream that is in both drew the same neurons for both."""
+        common = {name: self.draws[name] - other.draws[name] for name in self.draws if name in other.draws}
+        return Value(
+            self.mean - other.mean,
+            min(self.problems, other.problems, key=len),
+            {**self.draws, **other.draws, **common},
+            self.control or other.control,
+            self.bounded and other.bounded,
+        )
+
+
+def average(values: Sequence[Value], resamples: int) -> Value:
+    """The mean of values, each of which counts once; undefined without any."""
+    if len(values) < 2:
+        return values[0] if values else Value(np.full(1 + resamples, np.nan))
+    streams = set.intersection(*(set(value.draws) for value in values))
+    return Value(
+        np.mean([value.mean for value in values], axis=0),
+        min((value.problems for value in values), key=len),
+        {name: np.mean([value.draws[name] for value in values], axis=0) for name in sorted(streams)},
+        bounded=all(value.bounded for value in values),
+    )
+
+
+def strongest(means: Mapping[str, float]) -> str:
+    """The name of the largest mean; of equals the first by name; `NO_CONTROL` without any.
+
+    To choose the control by the prompts on which it is compared favours the control.
+    """
+    known = {name: round(mean, 12) for name, mean in sorted(means.items()) if not np.isnan(mean)}
+    return max(known, key=lambda name: known[name]) if known else NO_CONTROL
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two means of one cell, (1 + R,) each; NaN where one is undefined.
+    """Two means, (1 + R,) each, of one cell or over cells; NaN where one is undefined.
 
     Attributes:
         problems: of the prompts that have both values, in each cell.
         control: name of the second one, if it was chosen.
-        draws: of the second one, if it is drawn.
+        draws: of the controls in both.
         bounded: the difference of a prompt lies between -1 and 1.
         halves: both values, if the neurons are ranked by either half of the train prompts, (2 values, 2 halves).
         noise: of the rankings, from the halves of all cells.
@@ -90,56 +179,11 @@ class Pair:
         return min(self.prompts, default=0) >= FEWEST and not np.isnan(self.first[0] - self.second[0])
 
 
-def problems_of(operator: str, a: np.ndarray | pd.Series, b: np.ndarray | pd.Series) -> list[Problem]:
-    """Problems of operands (P,), or of rows of a table; a pair and its reverse are one problem."""
-    low, high = np.minimum(a, b), np.maximum(a, b)
-    return list(zip([operator] * len(low), low.tolist(), high.tolist(), strict=True))
-
-
-@lru_cache(maxsize=2**14)
-def _times_drawn(problem: Problem, resamples: int, seed: int) -> np.ndarray:
-    """How often a problem is in each resample, (R,)."""
-    return generator(seed, "bootstrap", *problem).poisson(size=resamples).astype(np.uint8)
-
-
-def resampling(problems: Sequence[Problem], resamples: int, seed: int) -> np.ndarray:
-    """How often each prompt is in the sample and in each resample, (P, 1 + R).
-
-    A problem's numbers depend on the problem alone, so every cell that asks it draws it equally often. Drawing as
-    many problems as there are, with replacement, gives each a Poisson number with mean 1 (but for their fixed sum,
-    by which a mean is divided anyway). A resample without any problem of a cell is the sample.
-    """
-    weights = np.ones((len(problems), 1 + resamples))
-    for place, problem in enumerate(problems):
-        weights[place, 1:] = _times_drawn(problem, resamples, seed)
-    weights[:, ~weights.any(0)] = 1
-    return weights
-
-
-def resampled(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Means over prompts of values (..., P): (1 + R, ...); not numbers without prompts."""
-    if not len(weights):
-        return np.full((weights.shape[1], *values.shape[:-1]), np.nan)
-    return np.moveaxis(values @ weights / weights.sum(0), -1, 0)
-
-
-def paired(
-    first: np.ndarray,
-    second: np.ndarray,
-    problems: Sequence[Problem],
-    resamples: int,
-    seed: int,
-    control: str = "",
-    draws: Draws | None = None,
-    bounded: bool = True,
-) -> Pair:
-    """Two values of each prompt, (P,), and its problem; a prompt without both is left out, if any has both."""
-    values = np.stack([first, second]).astype(float)
-    both = ~np.isnan(values).any(0)
-    used = np.flatnonzero(both if both.any() else ~np.isnan(values[0])).tolist()
-    kept = [problems[place] for place in used]
-    means = resampled(values[:, used], resampling(kept, resamples, seed))
-    return Pair(means[:, 0], means[:, 1], (kept if both.any() else [],), control, draws or {}, bounded)
+def compare(first: Value, second: Value) -> Pair:
+    """Two values of one cell."""
+    both = first - second
+    problems = () if np.isnan(both.mean[0]) else both.problems
+    return Pair(first.mean, second.mean, (problems,), second.control, both.draws, both.bounded)
 
 
 def over_cells(pairs: Iterable[Pair]) -> Pair:
@@ -150,12 +194,12 @@ def over_cells(pairs: Iterable[Pair]) -> Pair:
         return Pair(np.full_like(pairs[0].first, np.nan), np.full_like(pairs[0].first, np.nan), (), NO_CONTROL)
     controls = {pair.control for pair in known}
     first, second = (np.mean([getattr(pair, side) for pair in known], axis=0) for side in ("first", "second"))
-    problems = tuple(some for pair in known for some in pair.problems)
     draws: dict[str, np.ndarray] = {}
     for pair in known:
         for stream, values in pair.draws.items():
             name = f"{stream} {len(values)}"
             draws[name] = draws.get(name, 0) + values / len(known)
+    problems = tuple(of_cell for pair in known for of_cell in pair.problems)
     control = controls.pop() if len(controls) == 1 else SEVERAL
     halves = np.mean([pair.halves for pair in known], axis=0)
     return Pair(first, second, problems, control, draws, all(pair.bounded for pair in known), halves)
@@ -175,9 +219,7 @@ def _unseen(problems: Sequence[Sequence[Problem]]) -> float:
     return float(np.clip(UNSEEN - np.arange(len(heaviest)), 0, 1) @ heaviest)
 
 
-def limits(
-    samples: np.ndarray, problems: Sequence[Sequence[Problem]], bounded: bool = True
-) -> tuple[float, float, float]:
+def limits(samples: np.ndarray, problems: Sequence[Sequence[Problem]], bounded: bool = True) -> Interval:
     """The 95 % percentile interval of a mean (1 + R,), and the Monte Carlo standard error of its limits.
 
     Where all resamples are equal up to rounding, they say nothing of the spread, and the limits are those of what
@@ -193,10 +235,10 @@ def limits(
     if drawn[-1] - drawn[0] < ROUNDING:
         half = _unseen(problems) if bounded else np.nan
         return float(samples[0] - half), float(samples[0] + half), 0.0
-    places = 0.025 * (len(drawn) - 1)
+    rank = 0.025 * (len(drawn) - 1)
     spread = (0.025 * 0.975 * len(drawn)) ** 0.5  # standard deviation of the rank of a percentile
-    ends = np.interp([places - spread, places, places + spread], np.arange(len(drawn)), drawn)
-    tops = np.interp([places - spread, places, places + spread], np.arange(len(drawn)), -drawn[::-1])
+    ends = np.interp([rank - spread, rank, rank + spread], np.arange(len(drawn)), drawn)
+    tops = np.interp([rank - spread, rank, rank + spread], np.arange(len(drawn)), -drawn[::-1])
     error = max(ends[2] - ends[0], tops[2] - tops[0]) / 2
     return float(ends[1]), float(-tops[1]), float(error)
 
@@ -218,13 +260,9 @@ def widened(value: float, low: float, high: float, half: float) -> tuple[float, 
     return float(value - np.hypot(value - low, half)), float(value + np.hypot(high - value, half))
 
 
-def described(pair: Pair, sign: int = 1) -> dict[str, Any]:
-    """The values of `COLUMNS`.
-
-    Args:
-        sign: -1 where less is more, so that the difference is second - first.
-    """
-    difference = sign * (pair.first - pair.second) + 0.0  # no minus zero
+def described(pair: Pair) -> dict[str, Any]:
+    """The values of `COLUMNS`."""
+    difference = pair.first - pair.second + 0.0  # no minus zero
     low, high, error = limits(difference, pair.problems, pair.bounded)
     noise = pair.noise.half(np.subtract) if pair.noise and pair.defined else np.nan
     half = np.hypot(half_of(pair.draws), np.nan_to_num(noise))
@@ -242,48 +280,3 @@ def described(pair: Pair, sign: int = 1) -> dict[str, Any]:
         "limit_error": error,
         "verdict": verdict(low, high, error),
     }
-
-
-def strongest(values: Mapping[str, np.ndarray], sign: int = 1) -> str:
-    """The name of the values (..., ) with the largest mean; of equals the first by name; `NO_CONTROL` without any.
-
-    To choose the control by the prompts on which it is compared favours the control.
-    """
-    means = {name: sign * np.mean(some) for name, some in sorted(values.items()) if np.size(some)}
-    known = {name: value for name, value in means.items() if not np.isnan(value)}
-    return max(known, key=lambda name: known[name]) if known else NO_CONTROL
-
-
-def rows(
-    cells: Mapping[Cell, Pair],
-    key: str,
-    describe: Callable[[Pair], dict[str, Any]] = described,
-    more: Callable[[Sequence[Cell]], dict[str, Any]] = lambda cells: {},
-) -> Iterator[dict[str, Any]]:
-    """A row for each cell, for each operator over its cells, and over all cells.
-
-    Args:
-        cells: by (value of the column `key`, operator).
-        key: format or direction.
-        more: further columns of a row, from the cells that it is about.
-    """
-    by_operator: dict[str, list[Cell]] = {}
-    for cell in cells:
-        by_operator.setdefault(cell[1], []).append(cell)
-    groups = {(cell[0], cell[1]): [cell] for cell in cells}
-    groups |= {(ALL, operator): some for operator, some in by_operator.items()} | {(ALL, ALL): list(cells)}
-    pairs = {
-        group: cells[some[0]] if len(some) == 1 else over_cells(cells[cell] for cell in some)
-        for group, some in groups.items()
-    }
-    known = {group: pair.halves for group, pair in pairs.items() if pair.defined}
-    for (name, operator), some in groups.items():
-        alike = [(of, halves) for (at, of), halves in known.items() if (at == ALL) == (name == ALL) and of != ALL]
-        row = describe(replace(pairs[name, operator], noise=pooled(alike, averaged=operator == ALL)))
-        yield {key: name, "operator": operator, **row, **more(some)}
-
-
-def overall(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table of contrasts over all cells and operators."""
-    key = "direction" if "direction" in table else "format"
-    return table[(table[key] == ALL) & (table["operator"] == ALL)]

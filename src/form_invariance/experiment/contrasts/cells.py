@@ -1,0 +1,227 @@
+"""What an entry of the list of contrasts is made of: means of what sets of neurons do to the prompts of a cell."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.experiment.contrasts.engine import (
+    NO_CONTROL,
+    Problem,
+    Value,
+    average,
+    problems_of,
+    resampled,
+    resampling,
+    strongest,
+)
+from form_invariance.experiment.measurements import METRICS, TEXT, UNMODIFIED
+
+OWN, OTHER_OPERATORS, COPYING = "own", "other_operators", "all_copying"
+"""Tasks: the operator's own, the mean over the other operators', the mean over those whose answer is copied."""
+EACH_HALF = "strongest by each half"
+"""The name of the strongest circuit where the halves of the problems choose different ones."""
+COLUMN = {"accuracy": "correct", "rate": "correct"}
+"""The columns of metrics that are not named like them."""
+NO_BOUNDS = ("faithfulness",)
+"""Metrics whose differences are not between -1 and 1."""
+
+_CELL = ["format", "donor", "k"]
+_SET = ["task", "operator", "intervention", "positions", "means", "neurons"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a set of neurons does to prompts.
+
+    Attributes:
+        values: (draws, P).
+        prompts: the problem of each, and its number.
+        stream: of random numbers that drew the neurons; empty if they are not drawn.
+    """
+
+    values: np.ndarray
+    prompts: Sequence[tuple[Problem, int]]
+    stream: str
+
+
+class Measured:
+    """The measurements of a model (`experiment.measurements`), by cell and set of neurons."""
+
+    def __init__(self, table: pd.DataFrame, copying: Sequence[str] = ()) -> None:
+        """Take the rows of all tables by prompt; `copying`: tasks whose answer is a number of the prompt."""
+        self.operators = list(dict.fromkeys(table["operator"][table["intervention"] != UNMODIFIED]))
+        self.formats = list(dict.fromkeys(table["format"]))
+        self.others = [name for name in dict.fromkeys(table["task"]) if name not in self.operators]
+        self.copying = [task for task in self.others if task in copying]
+        self._values = {name: table[name].to_numpy(float) for name in METRICS}
+        self._prompts = table[["seed", "index", "a", "b"]].to_numpy()
+        self._rows = table.groupby([*_CELL, *_SET], sort=False).indices
+        self._samples: dict[tuple[object, ...], Sample | None] = {}
+
+    def sample(self, column: str, *key: object) -> Sample | None:
+        """The values of a column by a set (format, donor, k, task, operator, intervention, ...), if measured."""
+        if (column, *key) not in self._samples:
+            self._samples[column, *key] = self._read(column, key)
+        return self._samples[column, *key]
+
+    def _read(self, column: str, key: tuple[object, ...]) -> Sample | None:
+        if key not in self._rows:
+            return None
+        rows = np.asarray(self._rows[key])
+        rows = rows[np.lexsort(self._prompts[rows, 1::-1].T)]
+        seeds, numbers, a, b = self._prompts[rows].T
+        draws = len(np.unique(seeds))
+        size, (task, operator, *_, neurons) = len(rows) // draws, key[len(_CELL) :]
+        problems = problems_of(str(task), a[:size], b[:size])
+        if task == TEXT:
+            problems = [(TEXT, number) for number in b[:size].tolist()]
+        values, prompts = (
+            self._values[column][rows].reshape(draws, size),
+            zip(problems, numbers.tolist(), strict=False),
+        )
+        return Sample(values, list(prompts), f"{operator} {neurons}" if seeds[0] >= 0 else "")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One operator's neurons in one format, or in one direction of transfer, by one metric.
+
+    Attributes:
+        measure: what is made of a metric after the intervention and before it.
+        task: that the contrast is about, if it is asked of several.
+        half: before the names of neurons that one half of the train prompts ranked; else empty.
+        resamples: of the bootstrap.
+    """
+
+    measured: Measured
+    format: str
+    operator: str
+    k: int
+    metric: str
+    intervention: str
+    positions: str
+    means: str
+    measure: str
+    resamples: int
+    seed: int
+    donor: str = ""
+    task: str = OWN
+    half: str = ""
+
+    def by(self, half: str) -> "Cell":
+        """The cell with neurons that one half of the train prompts ranked, without resamples."""
+        return replace(self, half=half, resamples=0)
+
+    @cached_property
+    def elsewhere(self) -> list[str]:
+        """The other formats."""
+        return [name for name in self.measured.formats if name != self.format]
+
+    def sample(
+        self,
+        neurons: str,
+        whose: str = "",
+        on: str = "",
+        intervention: str = "",
+        metric: str = "",
+        ranked: bool = True,
+    ) -> Sample | None:
+        """What a set does to each prompt; defaults are the cell's.
+
+        Args:
+            whose: operator whose neurons these are.
+            on: task.
+            ranked: whether there are neurons of this name by either half of the train prompts.
+        """
+        column = metric or self.metric
+        column, setting = COLUMN.get(column, column), (self.positions, self.means)
+        task, intervention = on or self.operator, intervention or self.intervention
+        name = self.half + neurons if ranked else neurons
+        key = self.format, self.donor, self.k, task, whose or self.operator, intervention, *setting, name
+        found = self.measured.sample(column, *key)
+        if found is None or self.measure == "after":
+            return found
+        before = self.measured.sample(column, self.format, "", 0, task, task, UNMODIFIED, *setting, "none")
+        assert before is not None
+        lost = before.values - found.values
+        return replace(found, values=lost if self.measure == "lost" else -lost)
+
+    def value(self, sample: Sample | None, draws: bool = True) -> Value:
+        """The mean over the prompts that have a value."""
+        if sample is None:
+            return self.average([])
+        kept = np.flatnonzero(~np.isnan(sample.values).any(0)).tolist()
+        problems, values = [sample.prompts[place][0] for place in kept], sample.values[:, kept]
+        mean = resampled(values.mean(0), resampling(problems, self.resamples, self.seed))
+        by_draw = {sample.stream: values.mean(1)} if draws and sample.stream else {}
+        return Value(mean, problems, by_draw, bounded=self.metric not in NO_BOUNDS)
+
+    def mean(
+        self, *neurons: str, whose: str = OWN, on: str = OWN, ranked: bool = True, draws: bool = False
+    ) -> Value:
+        """Mean over sets, tasks and operators: each counts once, and those that are not measured do not count.
+
+        Args:
+            whose: OWN, or OTHER_OPERATORS: the neurons of each.
+            on: OWN, OTHER_OPERATORS, COPYING, or a task.
+        """
+        others = [operator for operator in self.measured.operators if operator != self.operator]
+        several = {OWN: [self.operator], OTHER_OPERATORS: others, COPYING: self.measured.copying}
+        samples = [
+            self.sample(name, operator, task, ranked=ranked)
+            for task in several.get(on, [on])
+            for operator in several[whose]
+            for name in neurons
+        ]
+        return self.average([self.value(sample, draws) for sample in samples if sample])
+
+    def average(self, values: Sequence[Value]) -> Value:
+        """The mean of values; undefined without any."""
+        return average(values, self.resamples)
+
+    def strongest(self, controls: Mapping[str, str], on: str = OWN, draws: bool = True) -> Value:
+        """The largest mean of several controls, by name, with its name and the spread of its draws."""
+        values = {name: self.mean(neurons, on=on, ranked=False, draws=draws) for name, neurons in controls.items()}
+        name = strongest({name: float(value.mean[0]) for name, value in values.items()})
+        return replace(values.get(name, self.average([])), control=name)
+
+    def strongest_of_others(self, neurons: str) -> Value:
+        """What the strongest other operator's set does to the own prompts: each half chooses it for the other.
+
+        On the prompts that choose it, the largest of equals is large by chance. All prompts of a problem are in
+        the same half.
+        """
+        samples = {name: self.sample(neurons, name) for name in self.measured.operators if name != self.operator}
+        known = {name: sample for name, sample in samples.items() if sample}
+        if not known:
+            return replace(self.average([]), control=NO_CONTROL)
+        first = next(iter(known.values()))
+        numbers = {problem: place for place, problem in enumerate(dict.fromkeys(p for p, _ in first.prompts))}
+        odd = np.array([numbers[problem] % 2 == 1 for problem, _ in first.prompts])
+        values = {name: sample.values.mean(0) for name, sample in known.items()}
+        by_odd, by_even = (
+            strongest({name: float(own[half].mean()) for name, own in values.items()}) for half in (odd, ~odd)
+        )
+        chosen = replace(first, values=np.where(odd, values[by_even], values[by_odd])[None])
+        return replace(self.value(chosen), control=by_odd if by_odd == by_even else EACH_HALF)
+
+    def paired(self, first: Sample | None, second: Sample | None, control: str = "") -> tuple[Value, Value]:
+        """The means of two samples over the prompts that have both; without any, the first has its own."""
+        nothing = replace(self.average([]), control=control)
+        if first is None or second is None:
+            return self.value(first), nothing
+        places = [
+            {prompt: at for at, prompt in enumerate(one.prompts) if not np.isnan(one.values[:, at]).any()}
+            for one in (first, second)
+        ]
+        common = [prompt for prompt in places[0] if prompt in places[1]]
+        if not common:
+            return self.value(first), nothing
+        kept = [
+            self.value(Sample(one.values[:, [at[prompt] for prompt in common]], common, one.stream))
+            for one, at in zip((first, second), places, strict=True)
+        ]
+        return kept[0], replace(kept[1], control=control)

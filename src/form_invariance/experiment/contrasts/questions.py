@@ -1,0 +1,178 @@
+"""The list of questions that have a verdict: the contrasts that must hold, and the words of texts and figures."""
+
+from dataclasses import dataclass
+
+from form_invariance.experiment.contrasts.entries import PRIMARY, RATE
+from form_invariance.experiment.intervention_kinds import KEEP_ONLY, KNOCKOUT
+
+SERVES = 0.8
+"""Other formats' neurons serve a format if they do this share of what its own do; a circuit is only for what is
+computed if copying is spared this share of its loss."""
+
+SMALLEST = 0.05
+"""The smallest effect of interest: a difference of probabilities, rates or Jaccards that is surely not zero and
+smaller than this is *tiny*."""
+
+NOTHING_OWN = 0.1
+"""Formats share nothing of an operator if their operator-specific invariance is surely below this."""
+
+JACCARD, BEYOND_OPERATOR = "jaccard", "jaccard beyond operator"
+"""Metrics of *same*: compared with chance, and with formats of two operators."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A contrast that a question is decided by, or that is told beside.
+
+    Attributes:
+        contrast: its name; empty where the tables of overlaps hold it.
+        control: what the second value is.
+        of: the metric of the contrast.
+        intervention: of the contrast.
+        margin: what is subtracted from the ratio of the two values, where that is the difference.
+        decides: whether the contrast must hold.
+        optional: left out where it is undefined: many models cannot copy, and a run may have one operator.
+        drawn: in place of the question's.
+    """
+
+    contrast: str = ""
+    control: str = ""
+    of: str = RATE
+    intervention: str = ""
+    margin: float = 0.0
+    decides: bool = True
+    optional: bool = False
+    drawn: str = ""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about the shared neurons.
+
+    Attributes:
+        label: in texts and pages.
+        compared: what its differences are.
+        drawn: the same, short, in the figure of all models.
+        parts: by the name of the metric in the table of verdicts.
+    """
+
+    label: str
+    compared: str
+    drawn: str
+    parts: dict[str, Part]
+
+    def drawn_for(self, metric: str) -> str:
+        """What is compared by one of the question's metrics, short."""
+        return self.parts[metric].drawn or self.drawn
+
+
+def _ablated(intervention: str) -> dict[str, Part]:
+    contrast = "circuit_minus_control_everywhere", "strongest"
+    others = {of: Part(*contrast, of, intervention, decides=False) for of in ("faithfulness", "accuracy")}
+    return {PRIMARY: Part(*contrast, PRIMARY, intervention), **others}
+
+
+_OTHERS = "own_minus_other_circuits", "other operators"
+_ELSEWHERE = "own_minus_other_beyond_control", "other operators"
+_EXCHANGED = "exchanged_minus_own_beyond_control", "own best"
+_COPIED = "own_minus_copied_of_own", "copying"
+
+QUESTIONS = {
+    "same": Question(
+        "Same neurons?",
+        "Jaccard of the formats, minus chance and minus that of another operator in another format",
+        "Jaccard − by chance",
+        {
+            JACCARD: Part(control="chance", of=JACCARD),
+            BEYOND_OPERATOR: Part(
+                control="another operator", of=JACCARD, drawn="Jaccard of two formats − of two operators"
+            ),
+        },
+    ),
+    "sufficient": Question(
+        "Do they keep more than controls?",
+        "keep-only: circuit minus strongest control",
+        "probability kept − by best control",
+        _ablated(KEEP_ONLY),
+    ),
+    "necessary": Question(
+        "Do they cost more than controls?",
+        "knockout: loss by circuit minus by strongest control",
+        "probability lost − by best control",
+        _ablated(KNOCKOUT),
+    ),
+    "repaired": Question(
+        "Repaired by a donor?",
+        "transfer: matched donor minus the strongest of no donor, another problem's donor, other neurons",
+        "by the same problem − by best baseline",
+        {RATE: Part("matched_minus_baseline", "strongest")},
+    ),
+    "beyond_the_answer": Question(
+        "Does a donor carry more than the answer?",
+        "transfer: matched donor minus another problem with the same answer, and minus a copied answer",
+        "by the same problem − by the same answer",
+        {
+            RATE: Part("matched_minus_same_answer", "same answer"),
+            "rate beyond copied": Part("matched_minus_copied_answer", "copied answer", optional=True),
+        },
+    ),
+    "imposed": Question(
+        "Does a donor impose its answer?",
+        "transfer to wrong answers: another donor's answer comes out, minus that of permuted donors",
+        "another donor's answer − permuted donors",
+        {RATE: Part("imposed", "permuted donors")},
+    ),
+    "interchange": Question(
+        "Does a donor override a right answer?",
+        "transfer to right answers: another donor's answer comes out, minus that of permuted donors",
+        "another donor's answer − permuted donors",
+        {
+            RATE: Part("interchange", "permuted donors"),
+            "beyond copied": Part("interchange_minus_copied", "copied answer", decides=False, optional=True),
+        },
+    ),
+    "exchange": Question(
+        "Does one format's circuit serve another?",
+        f"loss by knockout, gain by keeping alone: the other formats' best / the own best, minus {SERVES}; and "
+        "loss minus that by other operators' best",
+        f"others' best / own best − {SERVES}",
+        # A missing part of a circuit may cost as much as all of it, and may leave as little as nothing. So what is
+        # lost by knockout and what is kept alone decide together: one may be too large, the other too small.
+        {
+            PRIMARY: Part(*_EXCHANGED, PRIMARY, KNOCKOUT, SERVES),
+            f"{PRIMARY} kept": Part(*_EXCHANGED, PRIMARY, KEEP_ONLY, SERVES),
+            f"{PRIMARY} beyond operator": Part(
+                "exchanged_minus_other_operators_best",
+                "other operators' best",
+                PRIMARY,
+                KNOCKOUT,
+                optional=True,
+                drawn="loss: others' best − other operators'",
+            ),
+            "accuracy": Part(*_EXCHANGED, "accuracy", KNOCKOUT, SERVES, decides=False),
+        },
+    ),
+    "computed": Question(
+        "Is copying spared?",
+        f"loss by knockout: share of the own loss that copying is spared, beyond controls, minus {SERVES}",
+        f"spared share of the own loss − {SERVES}",
+        {
+            PRIMARY: Part(*_COPIED, PRIMARY, KNOCKOUT, SERVES),
+            "accuracy": Part(*_COPIED, "accuracy", KNOCKOUT, SERVES, decides=False),
+        },
+    ),
+    "specific": Question(
+        "Specific to this operator?",
+        "knockout: loss by the operator's neurons minus by another operator's (the strongest), on its prompts; "
+        "and, beyond controls, minus that on other operators' prompts",
+        "lost by own circuit − by other operators'",
+        # Some operators are more fragile than others, hence beyond the control.
+        {
+            PRIMARY: Part(*_OTHERS, PRIMARY, KNOCKOUT),
+            f"{PRIMARY} beyond control": Part(*_ELSEWHERE, PRIMARY, KNOCKOUT),
+            "accuracy": Part(*_OTHERS, "accuracy", KNOCKOUT, decides=False),
+            "accuracy beyond control": Part(*_ELSEWHERE, "accuracy", KNOCKOUT, decides=False),
+        },
+    ),
+}
+"""By name in tables, in the order of the report."""

@@ -1,0 +1,75 @@
+"""The rows of a table of contrasts: for each cell, for each operator over its cells, and over all cells."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.experiment.contrasts.engine import (
+    RATIO,
+    ROUNDING,
+    CellName,
+    Pair,
+    described,
+    limits,
+    over_cells,
+    widened,
+)
+from form_invariance.experiment.contrasts.noise import pooled
+from form_invariance.tables.columns import ALL
+
+
+def with_ratio(pair: Pair) -> dict[str, Any]:
+    """The values of `COLUMNS` and `RATIO`; no ratio where the second value is not surely above rounding."""
+    lowest = limits(pair.second, pair.problems, pair.bounded)[0]
+    if not lowest > ROUNDING:
+        return described(pair) | dict.fromkeys(RATIO, np.nan)
+    known = pair.second > 0
+    ratios = pair.first / np.where(known, pair.second, 1)
+    # Where a resample has nothing to divide by, the first is the larger one by far, or neither is anything.
+    most = np.max(ratios, where=known, initial=0)
+    ratios = np.where(known, ratios, np.where(pair.first > 0, most, 0))
+    ratio, (low, high, error) = ratios[0], limits(ratios, pair.problems, bounded=False)
+    if np.isnan(low):  # no resample changes the ratio: what was not seen on any prompt
+        unseen = limits(pair.first - ratio * pair.second, pair.problems, pair.bounded)[1]
+        half = unseen * max(1, abs(ratio)) / lowest
+        low, high, error = ratio - half, ratio + half, 0.0
+    if pair.noise:
+        # To first order, because the second value by half of the train prompts may be next to nothing.
+        noise = pair.noise.half(lambda first, second: first - ratio * second) / pair.second[0]
+        low, high = widened(ratio, low, high, float(np.nan_to_num(noise)))
+    return described(pair) | dict(zip(RATIO, (ratio, low, high, error), strict=True))
+
+
+def rows(
+    cells: Mapping[CellName, Pair],
+    describe: Callable[[Pair], dict[str, Any]] = described,
+    more: Callable[[Sequence[CellName]], dict[str, Any]] = lambda cells: {},
+) -> Iterator[dict[str, Any]]:
+    """A row for each cell, for each operator over its cells, and over all cells.
+
+    Args:
+        cells: by (format or direction, operator).
+        more: further columns of a row, from the cells that it is about.
+    """
+    by_operator: dict[str, list[CellName]] = {}
+    for cell in cells:
+        by_operator.setdefault(cell[1], []).append(cell)
+    groups = {(cell[0], cell[1]): [cell] for cell in cells}
+    groups |= {(ALL, operator): own for operator, own in by_operator.items()} | {(ALL, ALL): list(cells)}
+    pairs = {
+        group: cells[members[0]] if len(members) == 1 else over_cells(cells[cell] for cell in members)
+        for group, members in groups.items()
+    }
+    known = {group: pair.halves for group, pair in pairs.items() if pair.defined}
+    for (name, operator), members in groups.items():
+        alike = [(of, halves) for (at, of), halves in known.items() if (at == ALL) == (name == ALL) and of != ALL]
+        row = describe(replace(pairs[name, operator], noise=pooled(alike, averaged=operator == ALL)))
+        yield {"format": name, "operator": operator, **row, **more(members)}
+
+
+def overall(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a table of contrasts over all cells and operators."""
+    return table[(table["format"] == ALL) & (table["operator"] == ALL)]

@@ -1,0 +1,101 @@
+"""What neurons do to each prompt: the tables by prompt of interventions, specificity and transfer, in one form."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.experiment.neuron_sets import (
+    BEST_IN,
+    CIRCUIT,
+    COMMON,
+    CONTROL_OF,
+    HALVES,
+    KINDS,
+    OTHER_ONLY,
+    OWN_BEST,
+    OWN_ONLY,
+    described,
+)
+from form_invariance.tables.columns import Schema, flag, integer, number, text
+
+FORMAT_MEANS, TEMPLATE_MEANS, TASK_MEANS = "format", "template", "task"
+"""What the means that are put in are taken over: the format's prompts, this operator's, or the task's."""
+UNMODIFIED = "good"
+"""The intervention in rows of the unmodified model, which have no neurons and no k."""
+TEXT = "text"
+"""The task of predicting the next token of plain text; its windows are numbered by b."""
+
+_COLUMNS = {
+    "format": text("format of the prompts"),
+    "operator": text("operator whose neurons these are, or whose controls; of the unmodified model the task"),
+    "task": text("operator whose eval prompts are answered, a task of specificity_tasks, or text (next token)"),
+    "donor": text("of transfer the format whose activations are put in; else empty"),
+    "intervention": text(
+        "keep_only or knockout; good (unmodified) or bad (all heads and neurons at their means); of transfer "
+        "whose activations are put in, as in the transfer table's column condition"
+    ),
+    "positions": text("changed positions: all (but BOS) or last"),
+    "means": text(
+        "put in: format = over all operators' prompts, template = over this operator's alone, task = over prompts "
+        "of the task; empty in transfer"
+    ),
+    "neurons": text(
+        f"{described(*KINDS)}, {BEST_IN}FORMAT (the operator's best k of every layer in this format), "
+        f"{COMMON}FORMAT, {OWN_ONLY}FORMAT, {OTHER_ONLY}FORMAT (of the best in the format of the prompts and in "
+        f"this one: both, the first alone, the second alone), {HALVES[0]}SET and {HALVES[1]}SET ({CIRCUIT} and "
+        f"best, ranked anew by either half of the train prompts), CONTROL{CONTROL_OF}SET (controls of {OWN_BEST} "
+        "and of these parts), not_shared (the donor's best outside the circuit), all_late, residual; none"
+    ),
+    "k": integer("circuit size: neurons per layer and format; 0 or -1 where there is none"),
+    "seed": integer("draw of a control; else -1"),
+    "index": integer("number of the prompt; of transfer among the pairs that receive"),
+    "a": integer("first operand (or the smaller one); of a table or text -1"),
+    "b": integer("second operand; of a table or text the number of the row or window"),
+}
+_METRICS = {
+    "correct": flag("the most probable token is the answer"),
+    "probability": number("probability of the answer"),
+    "normalized_logit": number("logit[answer] / largest logit"),
+    "faithfulness": number("(circuit - bad) / (good - bad); NaN where the gap is nearly zero or not measured"),
+    "donor_answer": number("1 where the output is that of the donor's own run, else 0; NaN without a donor"),
+    "permuted_answer": number(
+        "share of the other pairs' donors, of those without the right answer, whose own answer is the output; NaN "
+        "without a donor"
+    ),
+}
+METRICS = tuple(_METRICS)
+
+
+def by_prompt(name: str, *keys: str) -> Schema:
+    """The schema of a table by prompt.
+
+    Args:
+        keys: of the whole table, beside the model.
+    """
+    columns = {column: meaning for column, meaning in (_COLUMNS | _METRICS).items() if column not in keys}
+    return Schema(name, columns, ("model", *keys))
+
+
+INTERVENTIONS_PROMPTS = by_prompt("interventions_prompts", "format", "operator")
+SPECIFICITY_PROMPTS = by_prompt("specificity_prompts")
+TRANSFER_PAIRS = by_prompt("transfer_pairs", "operator")
+MEASUREMENTS = {schema.name: schema for schema in (INTERVENTIONS_PROMPTS, SPECIFICITY_PROMPTS, TRANSFER_PAIRS)}
+"""By kind of table."""
+
+
+def measurements(
+    labels: pd.DataFrame, prompts: pd.DataFrame, values: Mapping[str, np.ndarray], **setting: str
+) -> pd.DataFrame:
+    """The rows of a table by prompt: one for each set of neurons and prompt.
+
+    Args:
+        labels: of the sets, a row each.
+        prompts: columns of P prompts.
+        values: by metric, (sets, P); metrics that are not measured are NaN.
+        setting: further columns, with one value each.
+    """
+    table = labels.loc[labels.index.repeat(len(prompts))].reset_index(drop=True)
+    of_prompts = {str(name): np.tile(column, len(labels)) for name, column in prompts.items()}
+    table = table.assign(**of_prompts, **setting)
+    return table.assign(**{name: np.ravel(values[name]) if name in values else np.nan for name in METRICS})

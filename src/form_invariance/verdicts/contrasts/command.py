@@ -1,0 +1,34 @@
+"""All contrasts of one model."""
+
+from pathlib import Path
+
+from form_invariance.experiment.options import Bootstrap, Files, Seed, Sizes, recorded
+
+
+def contrasts(
+    *, tables: Files, copying: str = "{}", k: Sizes, bootstrap: Bootstrap, seed: Seed, output: Path
+) -> None:
+    """Compare what sets of neurons do, from the tables by prompt of a model; the model is not loaded.
+
+    Args:
+        tables: interventions_prompts of all cells, specificity_prompts, transfer_pairs of all operators
+        copying: tasks whose answer is a number of the prompt, as JSON: as in a configuration
+        output: contrasts
+    """
+    settings = recorded(locals())
+
+    import pandas as pd
+
+    from form_invariance.experiment.contrasts.cells import Measured
+    from form_invariance.experiment.contrasts.compute import contrasts_table
+    from form_invariance.experiment.contrasts.table import CONTRASTS
+    from form_invariance.experiment.measurements import MEASUREMENTS
+    from form_invariance.experiment.options import json_object
+    from form_invariance.tables.files import write_table
+    from form_invariance.tables.inputs import input_paths, read_inputs
+    from form_invariance.tables.keys import common_keys
+
+    found = read_inputs(input_paths(tables, MEASUREMENTS, "the contrasts need"), MEASUREMENTS)
+    measured = Measured(pd.concat(found.values(), ignore_index=True), [*json_object(copying, "--copying")])
+    table = contrasts_table(measured, k, bootstrap, seed)
+    write_table(table, output, CONTRASTS, settings, common_keys(*tables))

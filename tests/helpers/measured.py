@@ -1,0 +1,32 @@
+"""Tables by prompt that tests make up, in the form of `experiment.measurements`."""
+
+import numpy as np
+
+from form_invariance.experiment.contrasts.cells import Measured
+from form_invariance.experiment.contrasts.compute import contrasts_table
+from form_invariance.experiment.contrasts.entries import CONTRASTS
+from form_invariance.experiment.measurements import METRICS
+
+SETTING = {"donor": "", "positions": "last", "means": "task", "index": 0, "a": 0, "b": 0}
+
+
+def rows_of(table, **setting):
+    """Rows with every column; metrics that are missing are NaN."""
+    default = SETTING | dict.fromkeys(METRICS, np.nan)
+    return table.assign(**{name: value for name, value in default.items() if name not in table} | setting)
+
+
+def contrasts_of(table, names, ks, resamples, seed, copying=()):
+    """The rows of contrasts, by name."""
+    entries = {name: CONTRASTS[name] for name in names}
+    return contrasts_table(Measured(table, copying), ks, resamples, seed, entries)
+
+
+def moved(pairs):
+    """Rows of transfer from columns operator, donor, target, k, condition, seed, a, b and the rates of pairs."""
+    halves = pairs["condition"].str.extract("^(half_._)?(.*)$")
+    others = halves[1].isin(["random", "random_variance", "random_effect", "not_shared", "all_late", "residual"])
+    neurons = halves[1].where(others, halves[0].fillna("") + "circuit")
+    table = pairs.assign(neurons=neurons, intervention=halves[1].mask(others, "matched"), format=pairs["target"])
+    table = table.assign(task=table["operator"], index=table["a"], correct=table["recovered"], means="")
+    return rows_of(table.drop(columns=["condition", "recovered", "target"]))

@@ -1,0 +1,28 @@
+"""All contrasts of what sets of neurons do, per model, from the tables by prompt."""
+
+TARGETS += expand(CONTRASTS, model=MODELS)
+
+
+rule contrasts:
+    input:
+        INTERVENTIONS_PROMPTS,
+        SPECIFICITY_PROMPTS,
+        TRANSFER_PAIRS,
+    output:
+        CONTRASTS,
+    log:
+        "<results>/logs/contrasts/{model}.log",
+    benchmark:
+        "<results>/benchmarks/contrasts/{model}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("contrasts"),
+        # A function, because Snakemake would take the fields of a template for wildcards.
+        tasks=lambda wildcards: COPYING_TASKS,
+        settings=settings("k", "bootstrap", "seed"),
+    resources:
+        **table_job(mem_mb=4000),
+    shell:
+        "python -m form_invariance contrasts --tables {input:q} --copying {params.tasks:q} {params.settings:q}"
+        " --output {output:q} 2> {log:q}"
