@@ -14,6 +14,7 @@ rule summary:
         CONTRASTS,
         TRANSFER_CONTRASTS,
         SPECIFICITY_CONTRASTS,
+        RESIDUAL["contrasts"],
     output:
         VERDICTS,
     log:

@@ -101,5 +101,17 @@ QUESTIONS = {
         "and, beyond controls, minus that on other operators' prompts",
         "lost by own circuit − by other operators'",
     ),
+    "meet": Question(
+        "Do the formats meet in one layer?",
+        "exchange of the residual stream: 1.25 layers minus the distance between the first and the last layer in "
+        "which two formats meet",
+        "1.25 layers − distance of meeting layers",
+    ),
+    "served": Question(
+        "Does another format's state do as well there?",
+        "exchange of the residual stream where the own format's state arrives: outputs that are the donor's, of "
+        f"another format, minus {SERVES} of those of the own format",
+        f"another format's donor − {SERVES} own format's",
+    ),
 }
 """By name in tables, in the order of the report."""

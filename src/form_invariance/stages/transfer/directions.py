@@ -78,7 +78,7 @@ def _group_tables(
             yield labels.assign(pairs=0, **dict.fromkeys(RATES, np.nan)), nobody
 
 
-def _permuted(predicted: Tensor, tokens: Tensor, right: Tensor) -> Tensor:
+def permuted(predicted: Tensor, tokens: Tensor, right: Tensor) -> Tensor:
     """How often an output is the answer of another pair's donor: the rate under permuted donors, exactly.
 
     Donors that have the pair's right answer do not count: its own donor never has it, and it is the output where
@@ -130,7 +130,7 @@ def _tables(
         b=np.tile(operands["b"].to_numpy(), len(labels)),
         recovered=hits.ravel(),
         donor_answer=imposed.ravel(),
-        permuted_answer=_permuted(after.predicted, tokens, right).cpu().numpy().ravel(),
+        permuted_answer=permuted(after.predicted, tokens, right).cpu().numpy().ravel(),
         probability=after.probability.cpu().numpy().ravel(),
     )
     return rates, by_pair

@@ -15,6 +15,7 @@ def summary(*, tables: Files, k_shown: int, output: Path) -> None:
     """
     settings = recorded(locals())
 
+    from form_invariance.beyond.residual_exchange.table import RESIDUAL_CONTRASTS
     from form_invariance.beyond.specificity.table import SPECIFICITY_CONTRASTS
     from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
     from form_invariance.stages.overlap.table import DIFFERING, OVERLAP
@@ -25,7 +26,8 @@ def summary(*, tables: Files, k_shown: int, output: Path) -> None:
     from form_invariance.verdicts.summary.compute import verdicts_table
     from form_invariance.verdicts.summary.table import VERDICTS
 
-    schemas = (OVERLAP, DIFFERING, INTERVENTION_CONTRASTS, TRANSFER_CONTRASTS, SPECIFICITY_CONTRASTS)
+    contrasts = (INTERVENTION_CONTRASTS, TRANSFER_CONTRASTS, SPECIFICITY_CONTRASTS, RESIDUAL_CONTRASTS)
+    schemas = (OVERLAP, DIFFERING, *contrasts)
     inputs = {schema.name: schema for schema in schemas}
     found = read_inputs(input_paths(tables, inputs, "the verdicts need"), inputs)
     write_table(verdicts_table(found), output, VERDICTS, settings, common_keys(*tables))

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 
+from form_invariance.beyond.residual_exchange.table import MEET, SERVED
 from form_invariance.beyond.specificity.verdicts import ratios, specific
 from form_invariance.experiment.contrasts import ALL, verdict
 from form_invariance.experiment.intervention_kinds import ASKED
-from form_invariance.experiment.questions import NOTHING_OWN, QUESTIONS
+from form_invariance.experiment.questions import NOTHING_OWN, QUESTIONS, SERVES
 from form_invariance.experiment.verdicts import FEWEST_PAIRS, RATE, with_mixed
 from form_invariance.stages.overlap.table import BOTH, FORMAT, INVARIANCE, OPERATORS_OWN, OVERLAPS, all_formats
 from form_invariance.verdicts.summary.table import BEYOND_OPERATOR, COPIED, VERDICTS
@@ -25,6 +26,9 @@ _MOVED = {
     "interchange_minus_copied": ("interchange", "beyond copied", COPIED),
 }
 """Question, metric and control of a contrast of transfer."""
+
+_EXCHANGED = {MEET: ("layers", "distance"), SERVED: (RATE, f"{SERVES} own format")}
+"""Metric and control of a contrast of the residual stream, by its question."""
 
 
 def _same(overlap: pd.DataFrame) -> Iterator[dict[str, object]]:
@@ -79,12 +83,18 @@ def _transferred(contrasts: pd.DataFrame) -> pd.DataFrame:
     return rows[(rows["control"] != COPIED) | (rows["verdict"] != "undefined")]
 
 
+def _exchanged(contrasts: pd.DataFrame, ks: np.ndarray) -> pd.DataFrame:
+    """What an exchange of the residual stream answers, which has no k, for each k."""
+    names = pd.DataFrame(list(contrasts["question"].map(_EXCHANGED)), contrasts.index, ["metric", "control"])
+    return contrasts.drop(columns="control").join(names).merge(pd.DataFrame({"k": ks}), how="cross")
+
+
 def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The verdicts table of one model.
 
     Args:
-        tables: overlap (of every operator), differing, and the contrasts of interventions, transfer and
-            specificity.
+        tables: overlap (of every operator), differing, and the contrasts of interventions, transfer,
+            specificity and the residual stream.
     """
     same = pd.DataFrame([*_same(tables["overlap"]), *_operators_own(tables["differing"])])
     said = pd.Series([*map(verdict, same["low"], same["high"])], dtype=object)
@@ -96,6 +106,7 @@ def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         _transferred(tables["transfer_contrasts"]),
         ratios(tables["specificity_contrasts"]),
         specific(tables["specificity_contrasts"]),
+        _exchanged(tables["residual_contrasts"], same["k"].unique()),
     ]
     # The rows over formats, or over directions.
     rows = [part[part["direction" if "direction" in part else "format"] == ALL] for part in parts]

@@ -18,7 +18,7 @@ VERDICTS = Schema(
             "accuracy, probability, faithfulness, rate (of pairs), rate beyond copied, beyond copied (donors that "
             "compute against donors that copy); accuracy and probability beyond control (of "
             "one circuit in its own operator and in others, beyond what the strongest control does), probability "
-            "kept (of neurons kept alone, beyond the strongest control)"
+            "kept (of neurons kept alone, beyond the strongest control), layers"
         ),
         "operator": text("operator; all = over all operators"),
         "k": integer("circuit size: neurons per layer and format"),

@@ -1,0 +1,143 @@
+"""Exchange of the residual stream: from which layer on a donor's state decides the answer.
+
+At one point of a layer, after its attention or after its MLP, the last token of a prompt (the target) takes the
+residual stream that the last token of another prompt (the donor) has there. The later layers read this state and
+the target's own earlier positions. Counted are the outputs that become the donor's answer, and those that stay the
+target's. Donors are answered right: another problem with another answer, in the same or in another format; a
+prompt of another operator; a prompt that copies a number; and, where the target is wrong, the same problem in
+another format.
+
+The own format's state *arrives* at the first point where its donors decide at least half of the outputs. Two
+formats *meet* at the first such point where the other format's donors decide at least `.8` of what the own
+format's do. A target *leaves* at the last point where its own answer survives in at least `.8` of the prompts.
+After the last MLP nothing but the unembedding reads the state, so this point counts for none of the three.
+
+A state may contain its format, and neurons of that format alone may read it. So formats that meet need not share
+neurons.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from form_invariance.beyond.residual_exchange.table import POINTS
+from form_invariance.experiment.readout import check_finite
+from form_invariance.experiment.run import Run
+from form_invariance.model.batches import by_length, in_order
+from form_invariance.model.decoder import Decoder, after_attention, after_neurons, logits, neurons
+from form_invariance.model.memory import rows_at_once, working_bytes
+from form_invariance.model.replay import LastTokenCache, attend, build_cache, select
+from form_invariance.stages.transfer.directions import permuted
+from form_invariance.tables.progress import Progress
+
+_BATCH = 32
+_LOGITS_BYTES = 2**28
+
+
+def states_of(model: Decoder, cache: LastTokenCache) -> Tensor:
+    """Residual stream of the last token after attention and after the MLP of every layer, (B, 2 layers, d).
+
+    Args:
+        cache: from layer 0 on.
+    """
+    states = []
+    for layer, before in enumerate(cache.residual[:-1]):
+        x = before[:, None]
+        after = after_attention(model, layer, x, attend(model, layer, x, cache))
+        states += [after[:, 0], cache.residual[layer + 1]]
+    return torch.stack(states, 1)
+
+
+def exchange(model: Decoder, cache: LastTokenCache, given: Tensor) -> Tensor:
+    """Residual stream after the last layer if the last token takes a given state at each point alone.
+
+    Args:
+        cache: of the targets, from layer 0 on.
+        given: states as in `states_of`, (B, 2 layers, d).
+
+    Returns:
+        (B, 2 layers, d), by the point of the exchange.
+    """
+    x = cache.residual[0][:, None]  # the first run is the target's own
+    for layer in range(model.config.n_layers):
+        before = torch.cat([x, x[:, :1]], 1)
+        after = after_attention(model, layer, x, attend(model, layer, x, cache))
+        after = torch.cat([after, given[:, 2 * layer, None]], 1)
+        post = neurons(model, layer, before if model.config.parallel else after)
+        x = torch.cat([after_neurons(model, layer, after, post), given[:, 2 * layer + 1, None]], 1)
+    return x[:, 1:]
+
+
+def read_two(model: Decoder, x: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """Probabilities of two tokens each, (B, N, 2), and the most probable tokens, (B, N).
+
+    Args:
+        x: residual stream after the last layer, (B, N, d).
+        tokens: (B, 2).
+    """
+    rows, wanted = x.flatten(0, 1), tokens.repeat_interleave(x.shape[1], 0)
+    step = max(1, working_bytes(model.device, _LOGITS_BYTES) // (8 * model.config.vocabulary))
+    found, predicted = [], []
+    for some, pair in zip(rows.split(step), wanted.split(step), strict=True):
+        z = check_finite(logits(model, some), "the model's logits")
+        found.append((z.gather(1, pair) - z.logsumexp(1, keepdim=True)).double().exp())
+        predicted.append(z.argmax(1))
+    return torch.cat(found).view(*x.shape[:2], 2), torch.cat(predicted).view(x.shape[:2])
+
+
+def _states(run: Run, prompts: Sequence[str]) -> Tensor:
+    """States of prompts, each of which runs once, (P, 2 layers, d)."""
+    unique = sorted(set(prompts))
+    rows, batches = zip(*by_length(run.tokens(unique), _BATCH), strict=True)
+    states = in_order(rows, [states_of(run.model, build_cache(run.model, some, 0)) for some in batches], 0)
+    place = {prompt: number for number, prompt in enumerate(unique)}
+    return states[[place[prompt] for prompt in prompts]]
+
+
+@torch.no_grad()
+def run_exchanges(run: Run, donations: pd.DataFrame) -> pd.DataFrame:
+    """The table of one cell: every donation at every point.
+
+    Args:
+        donations: a row for each target and donor (`donors.donations`).
+    """
+    model, points = run.model, 2 * run.model.config.n_layers
+    tokens = torch.tensor(donations[["donor_token", "own_token"]].to_numpy().tolist(), device=model.device)
+    by_target = donations.groupby("prompt").indices
+    targets, progress = [str(prompt) for prompt in by_target], Progress(len(donations), "donors")
+    every, found, outputs = [], [], []
+    for batch, some in by_length(run.tokens(targets), _BATCH):
+        cache = build_cache(model, some, 0)
+        pairs = [(place, row) for place, target in enumerate(batch) for row in by_target[targets[target]]]
+        for piece in torch.tensor(pairs).split(max(1, rows_at_once(model) // points)):
+            places, rows = piece.T
+            given = _states(run, donations["donor_prompt"].iloc[rows.numpy()].tolist())
+            x = exchange(model, select(cache, places.to(model.device)), given)
+            probability, predicted = read_two(model, x, tokens[rows])
+            every.append(rows)
+            found.append(probability)
+            outputs.append(predicted)
+            progress.add(len(rows))
+    return _table(donations, tokens, in_order(every, found, 0), in_order(every, outputs, 0))
+
+
+def _table(donations: pd.DataFrame, tokens: Tensor, probability: Tensor, predicted: Tensor) -> pd.DataFrame:
+    """A row for each donation and point, from tensors (donations, points, ...)."""
+    by_permuted = torch.empty(predicted.shape, dtype=torch.float64)
+    for group in donations.groupby(["donor", "donor_format"]).indices.values():
+        rows = torch.from_numpy(group)
+        by_permuted[rows] = permuted(predicted[rows].T, *tokens[rows].T).T.cpu()
+    repeated = donations.loc[donations.index.repeat(predicted.shape[1]), ["donor", "donor_format", "a", "b"]]
+    point = np.tile(np.arange(predicted.shape[1]), len(donations))
+    return repeated.reset_index(drop=True).assign(
+        layer=point // 2,
+        point=np.array(POINTS)[point % 2],
+        donor_answer=(predicted == tokens[:, :1]).flatten().cpu().numpy(),
+        permuted_answer=by_permuted.flatten().numpy(),
+        own_answer=(predicted == tokens[:, 1:]).flatten().cpu().numpy(),
+        donor_probability=probability[..., 0].flatten().cpu().numpy(),
+        own_probability=probability[..., 1].flatten().cpu().numpy(),
+    )

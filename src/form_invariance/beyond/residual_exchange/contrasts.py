@@ -1,0 +1,144 @@
+"""Shares of outputs by point of the exchange, and the layers where formats meet (docs/method.md)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.beyond.residual_exchange.table import FORMAT, MEET, OTHERS, OWN, POINTS, SERVED
+from form_invariance.experiment.contrasts import (
+    ALL,
+    Pair,
+    Problem,
+    described,
+    problems_of,
+    resampled,
+    resampling,
+    rows,
+)
+from form_invariance.experiment.questions import SERVES
+from form_invariance.statistics import resampled_interval
+
+ARRIVED = 0.5
+"""A state has arrived where it decides the answer in this share of the prompts."""
+ONE_LAYER = 1.25
+"""Between the spread of one layer, within which formats meet in one layer, and the next larger one, 1.5."""
+
+MEASURES = ("donor_answer", "permuted_answer", "own_answer")
+
+
+class Exchanged:
+    """What donors of one kind and format do in one cell: shares by measure, (1 + R, points)."""
+
+    def __init__(self, operator: str, table: pd.DataFrame, resamples: int, seed: int) -> None:
+        """Resample the problems; a table has one row a target and point, the points of a target in order."""
+        points = 2 * (table["layer"].max() + 1)
+        first = table.iloc[::points]
+        self.problems: list[Problem] = problems_of(operator, first["a"], first["b"])
+        weights = resampling(self.problems, resamples, seed)
+        values = {name: table[name].to_numpy(float).reshape(-1, points).T for name in MEASURES}
+        self.shares = {name: resampled(some, weights) for name, some in values.items()}
+
+
+Key = tuple[str, str, str, str]
+"""Operator, target's format, kind of donor and donor's format."""
+
+
+def exchanges(tables: Mapping[tuple[str, str], pd.DataFrame], resamples: int, seed: int) -> dict[Key, Exchanged]:
+    """The shares of every cell (format, operator) by kind and format of the donors."""
+    return {
+        (operator, target, str(kind), str(donor)): Exchanged(operator, table, resamples, seed)
+        for (target, operator), cell in tables.items()
+        for (kind, donor), table in cell.groupby(["donor", "donor_format"], sort=False)  # type: ignore[misc]
+    }
+
+
+def shares(found: Mapping[Key, Exchanged]) -> pd.DataFrame:
+    """The table of shares: means over the targets' formats, and over the formats of other formats' donors."""
+    groups: dict[tuple[str, str], list[Exchanged]] = {}
+    for (operator, target, kind, donor), one in found.items():
+        name = (OWN if donor == target else OTHERS) if kind == FORMAT else kind
+        groups.setdefault((operator, name), []).append(one)
+    parts = []
+    for (operator, name), some in groups.items():
+        means = {measure: np.mean([one.shares[measure] for one in some], 0) for measure in MEASURES}
+        point = np.arange(means["own_answer"].shape[1])
+        _, low, high = zip(*map(resampled_interval, means["donor_answer"].T), strict=True)
+        columns = {"layer": point // 2, "point": np.array(POINTS)[point % 2], "low": low, "high": high}
+        columns |= {measure: array[0] for measure, array in means.items()}
+        prompts = sum(len(one.problems) for one in some)
+        parts.append(pd.DataFrame(columns).assign(operator=operator, donor=name, prompts=prompts))
+    return pd.concat(parts, ignore_index=True)
+
+
+def first_point(reached: np.ndarray) -> np.ndarray:
+    """The first point at which something holds, (1 + R,), in layers; the number of layers where it never does.
+
+    Args:
+        reached: (1 + R, points). The last point does not count.
+    """
+    last = reached.shape[1] - 1
+    return np.where(reached[:, :last].any(1), reached[:, :last].argmax(1), last + 1) / 2
+
+
+def arrival(own: Exchanged) -> np.ndarray:
+    """Where the own format's donors decide the answer, as in `first_point`."""
+    return first_point(own.shares["donor_answer"] >= ARRIVED)
+
+
+def meeting(own: Exchanged, other: Exchanged) -> np.ndarray:
+    """Where another format's donors do nearly what the own format's do, as in `first_point`."""
+    ours, theirs = (one.shares["donor_answer"] for one in (own, other))
+    return first_point((ours >= ARRIVED) & (theirs >= SERVES * ours))
+
+
+def leaving(own: Exchanged) -> np.ndarray:
+    """The last point at which the target's answer survives, (1 + R,), in layers; -.5 where it never does."""
+    kept = own.shares["own_answer"][:, :-1] >= SERVES
+    return np.where(kept.any(1), kept.shape[1] - 1 - kept[:, ::-1].argmax(1), -1) / 2
+
+
+def of_formats(found: Mapping[Key, Exchanged]) -> Iterator[tuple[str, str, str, Exchanged, Exchanged]]:
+    """Operator, target's and donor's format, the own format's donors, and the donors of each format."""
+    for (operator, target, kind, donor), one in found.items():
+        own = found.get((operator, target, FORMAT, target))
+        if kind == FORMAT and own:
+            yield operator, target, donor, own, one
+
+
+def layers(found: Mapping[Key, Exchanged]) -> pd.DataFrame:
+    """The table of layers."""
+    table = []
+    for operator, target, donor, own, one in of_formats(found):
+        for quantity, values in (("meets", meeting(own, one)), ("leaves", leaving(one))):
+            never = quantity == "meets" and values[0] == one.shares["own_answer"].shape[1] / 2
+            value, low, high = resampled_interval(np.full(len(values), np.nan) if never else values)
+            names = {"operator": operator, "donor_format": donor, "target_format": target, "quantity": quantity}
+            table.append({**names, "value": value, "low": low, "high": high})
+    return pd.DataFrame(table)
+
+
+def contrasts(found: Mapping[Key, Exchanged]) -> pd.DataFrame:
+    """The table of contrasts: do formats meet in one layer, and does another format's state do as well?"""
+    others = [some for some in of_formats(found) if some[1] != some[2]]
+    served: dict[tuple[str, str], Pair] = {}
+    for operator, target in dict.fromkeys(some[:2] for some in others):
+        of_target = [some[3:] for some in others if some[:2] == (operator, target)]
+        own = of_target[0][0]
+        # Where the state never arrives there is nothing to compare.
+        at = (2 * arrival(own)).astype(int)
+        place = np.arange(len(at)), np.minimum(at, own.shares["own_answer"].shape[1] - 1)
+        ours, *theirs = (one.shares["donor_answer"][place] for one in (own, *(other for _, other in of_target)))
+        first = np.where(at > place[1], np.nan, np.mean(theirs, 0))
+        served[target, operator] = Pair(first, SERVES * ours, (own.problems,))
+    table: list[dict[str, Any]] = [{"question": SERVED, **row} for row in rows(served, "format")]
+    for operator in [*dict.fromkeys(some[0] for some in others), ALL]:
+        chosen = [some for some in others if operator in (some[0], ALL)]
+        met = np.stack([meeting(own, other) for *_, own, other in chosen])
+        never = met[:, 0].min() == chosen[0][3].shares["own_answer"].shape[1] / 2
+        spread = np.full(met.shape[1], np.nan) if never else met.max(0) - met.min(0)
+        limit = np.full_like(spread, ONE_LAYER)
+        pair = Pair(limit, spread, tuple(other.problems for *_, other in chosen))
+        table.append({"question": MEET, "format": ALL, "operator": operator, **described(pair)})
+    return pd.DataFrame(table)
