@@ -1,5 +1,7 @@
 """Exchange of the residual stream: states against transformers' hooks, donors by brute force, known layers."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ from planted_models import TEMPLATES, census_of, model_of, run_of, save
 from small_prompts import PAIRS, PROMPTS
 
 from form_invariance.beyond.residual_exchange import compute, contrasts
-from form_invariance.beyond.residual_exchange.donors import donations
+from form_invariance.beyond.residual_exchange.donors import donations, with_copies
 from form_invariance.experiment.run import Run
 from form_invariance.model import loading
 from form_invariance.model.tokenizers import load_tokenizer
@@ -69,9 +71,11 @@ def exchanged_in(folder, model):
 
 def layers_of(tables):
     """Values by quantity of the table of layers, and the verdicts over all cells."""
-    found = contrasts.exchanges(tables, 50, 0)
+    found = contrasts.exchanges(tables, 300, 0)
     verdicts = contrasts.contrasts(found).query("format == operator == 'all'").set_index("question")["verdict"]
-    return contrasts.layers(found).groupby("quantity")["value"].agg(set), verdicts.to_dict()
+    return contrasts.layers(found).groupby("quantity")["value"].agg(
+        lambda some: set(some.dropna())
+    ), verdicts.to_dict()
 
 
 def test_the_layer_is_that_whose_attention_brings_the_operands(exchanged):
@@ -84,3 +88,85 @@ def test_the_layer_is_that_whose_attention_brings_the_operands(exchanged):
     for table in tables.values():
         assert table.loc[table["donor"] == "format", "donor_answer"].all()
         assert table["permuted_answer"].max() < 0.5
+
+
+def constructed(meets, prompts=40, points=12, before=0.1, after=0.95):
+    """Tables of two formats whose donors decide the answer from known points on, by (target, donor)."""
+    rng, tables = np.random.default_rng(0), {}
+    for target, donor in meets:
+        share = np.where(np.arange(points) < meets[target, donor], before, after)
+        some = pd.DataFrame({"a": np.repeat(range(prompts), points), "b": -1})
+        some = some.assign(donor="format", donor_format=donor)
+        outputs = rng.random((prompts, points)) < share
+        some = some.assign(layer=np.tile(np.arange(points) // 2, prompts), donor_answer=outputs.ravel())
+        some = some.assign(own_answer=~some["donor_answer"], permuted_answer=0.1)
+        tables.setdefault((target, "sum"), []).append(some)
+    return {cell: pd.concat(parts) for cell, parts in tables.items()}
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "meet", "served"),
+    [
+        (4, (4, 4), "yes", "yes"),
+        (4, (4, 6), "yes", "no"),  # one layer apart
+        (4, (4, 9), "no", "no"),
+        (4, (6, 6), "yes", "no"),  # together, but later than the own format's state
+        (12, (12, 12), "undefined", "undefined"),
+    ],
+)
+def test_meeting_layers_are_those_of_constructed_measurements(own, others, meet, served):
+    meets = {("f", "f"): own, ("f", "g"): others[0], ("g", "g"): own, ("g", "f"): others[1]}
+    values, verdicts = layers_of(constructed(meets))
+    assert values["meets"] == ({point / 2 for point in (own, *others)} if own < 12 else set())
+    assert verdicts == {"meet": meet, "served": served}
+
+
+def test_permuted_donors_never_arrive(exchanged):
+    _, _, tables = exchanged
+    rng = np.random.default_rng(0)
+    others = {
+        cell: table.assign(donor_answer=rng.random(len(table)) < table["permuted_answer"])
+        for cell, table in tables.items()
+    }
+    values, verdicts = layers_of(others)
+    assert values["meets"] == set()
+    assert verdicts == {"meet": "undefined", "served": "undefined"}
+
+
+def sums(prompts):
+    """The operands that prompts of the planted model's templates name."""
+    return [tuple(map(int, re.findall(r"\d+", prompt))) for prompt in prompts]
+
+
+def test_donors_are_right_and_have_another_answer(exchanged):
+    run, given, _ = exchanged
+    wrong = 0
+    for name, some in given.items():
+        output = run.tokenizer.number_tokens
+        for kind, rows in some.groupby("donor"):
+            donors, targets = sums(rows["donor_prompt"]), sums(rows["prompt"])
+            assert targets == list(zip(rows["a"], rows["b"], strict=True))
+            assert rows["donor_token"].tolist() == output(list(map(sum, donors))).tolist()
+            if kind == "format":
+                assert set(rows["donor_format"]) == set(FORMATS)
+                assert rows["own_token"].tolist() == output(list(map(sum, targets))).tolist()
+                assert (rows["own_token"] != rows["donor_token"]).all()
+            else:
+                wrong += len(rows)
+                assert donors == targets
+                assert name == "word"
+                assert rows["own_token"].tolist() == output([7 + sum(pair) for pair in targets]).tolist()
+    assert wrong == 2 * PROMPTS_OF_A_CELL
+
+
+def test_a_copy_has_the_answer_of_the_own_formats_donor(exchanged):
+    _, given, _ = exchanged
+    token = int(given["code"].query("donor_format == 'code'")["donor_token"].mode()[0])
+    copies = pd.DataFrame({"prompt": ["x", "y"], "answer_token": token})
+    copied = with_copies(given["code"], copies, ("code", "addition"), 0).query("donor == 'copied'")
+    own = given["code"].query("donor_format == 'code' and donor_token == @token")
+    assert set(copied["donor_prompt"]) <= {"x", "y"}
+    assert (
+        copied.drop(columns=["donor", "donor_prompt"]).to_numpy().tolist()
+        == own[copied.columns].drop(columns=["donor", "donor_prompt"]).to_numpy().tolist()
+    )

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from example_tables import crossed, filled
 
+from form_invariance.beyond.residual_exchange.table import RESIDUAL_CONTRASTS
 from form_invariance.beyond.specificity.table import SPECIFICITY_CONTRASTS
 from form_invariance.cli import main
 from form_invariance.experiment.contrasts import ALL, verdict
@@ -97,6 +98,9 @@ def tables():
         "intervention_contrasts": contrasts(INTERVENTION_CONTRASTS, **ablated, **first, low=0.1, high=0.3),
         "transfer_contrasts": contrasts(TRANSFER_CONTRASTS, **moved, low=-0.5, high=-0.1),
         "specificity_contrasts": damages(),
+        "residual_contrasts": contrasts(
+            RESIDUAL_CONTRASTS, question=["meet", "served"], first=0.9, second=0.7, low=0.1, high=0.3
+        ),
     }
 
 
@@ -116,6 +120,8 @@ ROWS = {
     ("exchange", "probability"): (0.45, 0.5, 0.1, -0.1, 0.3, "undecided"),
     ("exchange", "probability kept"): (0.1, 0.2, -0.3, -0.4, -0.2, "undecided"),
     ("specific", "accuracy"): (0.3, 0.1, 0.2, -0.1, 0.5, "undecided"),
+    ("meet", "layers"): (0.9, 0.7, 0.2, 0.1, "yes"),
+    ("served", "rate"): (0.9, 0.7, 0.2, 0.1, "yes"),
 }
 
 

@@ -108,7 +108,7 @@ QUESTIONS = {
         "1.25 layers − distance of meeting layers",
     ),
     "served": Question(
-        "Does another format's state do as well there?",
+        "Does another format's state do as well?",
         "exchange of the residual stream where the own format's state arrives: outputs that are the donor's, of "
         f"another format, minus {SERVES} of those of the own format",
         f"another format's donor − {SERVES} own format's",

@@ -111,10 +111,13 @@ def run_exchanges(run: Run, donations: pd.DataFrame) -> pd.DataFrame:
     every, found, outputs = [], [], []
     for batch, some in by_length(run.tokens(targets), _BATCH):
         cache = build_cache(model, some, 0)
-        pairs = [(place, row) for place, target in enumerate(batch) for row in by_target[targets[target]]]
-        for piece in torch.tensor(pairs).split(max(1, rows_at_once(model) // points)):
+        pairs = torch.tensor(
+            [(place, row) for place, target in enumerate(batch) for row in by_target[targets[target]]]
+        )
+        states = _states(run, donations["donor_prompt"].iloc[pairs[:, 1].numpy()].tolist())
+        at_once = max(1, rows_at_once(model) // points)
+        for piece, given in zip(pairs.split(at_once), states.split(at_once), strict=True):
             places, rows = piece.T
-            given = _states(run, donations["donor_prompt"].iloc[rows.numpy()].tolist())
             x = exchange(model, select(cache, places.to(model.device)), given)
             probability, predicted = read_two(model, x, tokens[rows])
             every.append(rows)
