@@ -81,7 +81,7 @@ def several(config):
 
 
 WORD, VARIANT, ADDITION = {"format": "word"}, {"format": "word~1"}, {"operator": "addition"}
-CIRCUIT, ABLATING = {"circuit": "circuit"}, "interventions transfer specificity"
+CIRCUIT, ABLATING, COPYING = {"circuit": "circuit"}, "interventions transfer specificity", "residual_exchange"
 CHANGES = {
     "a k": (
         lambda config: config["k"].append(30),
@@ -93,7 +93,10 @@ CHANGES = {
     ),
     "several sizes, a task and a variant": (
         several,
-        [("probe probe_across agreement heuristics specificity transfer", {}), ("census", VARIANT | ADDITION)],
+        [
+            (f"probe probe_across agreement heuristics specificity transfer {COPYING}", {}),
+            ("census", VARIANT | ADDITION),
+        ],
     ),
     "a template": (
         lambda config: config["formats"]["word"]["templates"].update(addition="{a} plus {b} is "),
@@ -157,7 +160,7 @@ def test_every_setting_is_recorded_by_name(finished):
     ("modules", "rules"),
     [
         ("drawing/style.py", "figure* summary_figure explainer"),
-        ("experiment/intervene.py", f"{ABLATING} family_knockout neuron_effects engine_check"),
+        ("experiment/intervene.py", f"{ABLATING} {COPYING} family_knockout neuron_effects engine_check"),
         # Each reaches few jobs, those of workflow none.
         (
             "stages/transfer/figure.py stages/dataset/preflight.py workflow/plan.py workflow/config_check.py"

@@ -88,7 +88,7 @@ def seconds(config: Mapping[str, Any], model: str, rate: float) -> float:
         job_costs.operations(rule, config, model, {}) for rule in job_costs.OPERATIONS if rule not in left_out
     )
     cells = len(config["formats"]) * len(config["operators"])
-    loads = 2 * cells + len(config["operators"]) + 12  # census and patching by cell, heuristics by operator
+    loads = 3 * cells + len(config["operators"]) + 12  # census, patching, exchange; heuristics by operator
     start = job_costs.reading_seconds(settings) - job_costs.STARTING + _STARTING
     return work / rate + loads * start / machine.cores()
 
