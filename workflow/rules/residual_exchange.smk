@@ -5,7 +5,7 @@ RESIDUAL = {
     name: f"<results>/{{model}}/shared/residual_{name}.parquet" for name in ("shares", "layers", "contrasts")
 }
 FIGURES["residual_exchange"] = Figure("residual_exchange", [RESIDUAL["shares"]])
-ANSWERS["residual_exchange"] = [RESIDUAL["layers"], RESIDUAL["contrasts"]]
+ANSWERS["residual_exchange"] = list(RESIDUAL.values())
 TARGETS += expand([*RESIDUAL_EXCHANGES, *RESIDUAL.values()], model=MODELS)
 
 

@@ -103,9 +103,9 @@ QUESTIONS = {
     ),
     "meet": Question(
         "Do the formats meet in one layer?",
-        "exchange of the residual stream: 1.25 layers minus the distance between the first and the last layer in "
+        "exchange of the residual stream: 1.5 layers minus the distance between the first and the last layer in "
         "which two formats meet",
-        "1.25 layers − distance of meeting layers",
+        "1.5 layers − distance of meeting layers",
     ),
     "served": Question(
         "Does another format's state do as well?",

@@ -220,8 +220,8 @@ def _residual_exchange(cell: Cell) -> float:
     config, size = cell.config, cell.size
     # A donor of each format to right and to wrong answers, of another operator, and one that copies.
     donors = 2 * len(config["formats"]) + 1
-    # At two points of each layer; half of the layers run after a point.
-    moved = 2 * size.layers * (size.inside + size.unembedding)
+    # After each layer; half of the layers run then.
+    moved = size.layers * (size.inside + size.unembedding)
     return config["eval_prompts"] * donors * moved + cell.passes((donors + 1) * config["eval_prompts"])
 
 

@@ -1,19 +1,19 @@
 """Exchange of the residual stream: from which layer on a donor's state decides the answer.
 
-At one point of a layer, after its attention or after its MLP, the last token of a prompt (the target) takes the
-residual stream that the last token of another prompt (the donor) has there. The later layers read this state and
-the target's own earlier positions. Counted are the outputs that become the donor's answer, and those that stay the
-target's. Donors are answered right: another problem with another answer, in the same or in another format; a
-prompt of another operator; a prompt that copies a number; and, where the target is wrong, the same problem in
-another format.
+After one layer the last token of a prompt (the target) takes the residual stream that the last token of another
+prompt (the donor) has there. The later layers read this state and the target's own earlier positions. An exchange
+between the layer's attention and its MLP would be the same, because the MLP reads nothing but this state. Counted
+are the outputs that become the donor's answer, and those that stay the target's. Donors are answered right:
+another problem with another answer, in the same or in another format; a prompt of another operator; a prompt that
+copies a number; and, where the target is wrong, the same problem in another format.
 
-The own format's state *arrives* at the first point where its donors decide at least half of the outputs. Two
-formats *meet* at the first such point where the other format's donors decide at least `.8` of what the own
-format's do. A target *leaves* at the last point where its own answer survives in at least `.8` of the prompts.
-After the last MLP nothing but the unembedding reads the state, so this point counts for none of the three.
+The own format's state *arrives* in the first layer where its donors decide at least half of the outputs. Two
+formats *meet* in the first such layer where the other format's donors decide at least `.8` of what the own
+format's do. A target *leaves* in the last layer where its own answer survives in at least `.8` of the prompts. After the
+last layer nothing but the unembedding reads the state, so this layer counts for none of the three.
 
 A state may contain its format, and neurons of that format alone may read it. So formats that meet need not share
-neurons.
+neurons. Where copying donors decide as much, what has arrived is no more arithmetic than a copied number is.
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from form_invariance.beyond.residual_exchange.table import POINTS
 from form_invariance.experiment.readout import check_finite
 from form_invariance.experiment.run import Run
 from form_invariance.model.batches import by_length, in_order
-from form_invariance.model.decoder import Decoder, after_attention, after_neurons, logits, neurons
+from form_invariance.model.decoder import Decoder, finish_layer, logits
 from form_invariance.model.memory import rows_at_once, working_bytes
 from form_invariance.model.replay import LastTokenCache, attend, build_cache, select
 from form_invariance.stages.transfer.directions import permuted
@@ -37,38 +36,21 @@ _BATCH = 32
 _LOGITS_BYTES = 2**28
 
 
-def states_of(model: Decoder, cache: LastTokenCache) -> Tensor:
-    """Residual stream of the last token after attention and after the MLP of every layer, (B, 2 layers, d).
-
-    Args:
-        cache: from layer 0 on.
-    """
-    states = []
-    for layer, before in enumerate(cache.residual[:-1]):
-        x = before[:, None]
-        after = after_attention(model, layer, x, attend(model, layer, x, cache))
-        states += [after[:, 0], cache.residual[layer + 1]]
-    return torch.stack(states, 1)
-
-
 def exchange(model: Decoder, cache: LastTokenCache, given: Tensor) -> Tensor:
-    """Residual stream after the last layer if the last token takes a given state at each point alone.
+    """Residual stream after the last layer if the last token takes a given state after each layer alone.
 
     Args:
         cache: of the targets, from layer 0 on.
-        given: states as in `states_of`, (B, 2 layers, d).
+        given: (B, layers, d).
 
     Returns:
-        (B, 2 layers, d), by the point of the exchange.
+        (B, layers, d), by the layer of the exchange.
     """
-    x = cache.residual[0][:, None]  # the first run is the target's own
-    for layer in range(model.config.n_layers):
-        before = torch.cat([x, x[:, :1]], 1)
-        after = after_attention(model, layer, x, attend(model, layer, x, cache))
-        after = torch.cat([after, given[:, 2 * layer, None]], 1)
-        post = neurons(model, layer, before if model.config.parallel else after)
-        x = torch.cat([after_neurons(model, layer, after, post), given[:, 2 * layer + 1, None]], 1)
-    return x[:, 1:]
+    x = given[:, :1]
+    for layer in range(1, model.config.n_layers):
+        x = finish_layer(model, layer, x, attend(model, layer, x, cache), None, None)
+        x = torch.cat([x, given[:, layer, None]], 1)
+    return x
 
 
 def read_two(model: Decoder, x: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
@@ -89,22 +71,22 @@ def read_two(model: Decoder, x: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]
 
 
 def _states(run: Run, prompts: Sequence[str]) -> Tensor:
-    """States of prompts, each of which runs once, (P, 2 layers, d)."""
+    """Residual stream of the last token after every layer, (P, layers, d); each prompt runs once."""
     unique = sorted(set(prompts))
     rows, batches = zip(*by_length(run.tokens(unique), _BATCH), strict=True)
-    states = in_order(rows, [states_of(run.model, build_cache(run.model, some, 0)) for some in batches], 0)
+    states = in_order(rows, [build_cache(run.model, some, 0).residual[1:] for some in batches], 1)
     place = {prompt: number for number, prompt in enumerate(unique)}
-    return states[[place[prompt] for prompt in prompts]]
+    return states[:, [place[prompt] for prompt in prompts]].transpose(0, 1)
 
 
 @torch.no_grad()
 def run_exchanges(run: Run, donations: pd.DataFrame) -> pd.DataFrame:
-    """The table of one cell: every donation at every point.
+    """The table of one cell: every donation after every layer.
 
     Args:
         donations: a row for each target and donor (`donors.donations`).
     """
-    model, points = run.model, 2 * run.model.config.n_layers
+    model = run.model
     tokens = torch.tensor(donations[["donor_token", "own_token"]].to_numpy().tolist(), device=model.device)
     by_target = donations.groupby("prompt").indices
     targets, progress = [str(prompt) for prompt in by_target], Progress(len(donations), "donors")
@@ -115,7 +97,7 @@ def run_exchanges(run: Run, donations: pd.DataFrame) -> pd.DataFrame:
             [(place, row) for place, target in enumerate(batch) for row in by_target[targets[target]]]
         )
         states = _states(run, donations["donor_prompt"].iloc[pairs[:, 1].numpy()].tolist())
-        at_once = max(1, rows_at_once(model) // points)
+        at_once = max(1, rows_at_once(model) // model.config.n_layers)
         for piece, given in zip(pairs.split(at_once), states.split(at_once), strict=True):
             places, rows = piece.T
             x = exchange(model, select(cache, places.to(model.device)), given)
@@ -128,16 +110,14 @@ def run_exchanges(run: Run, donations: pd.DataFrame) -> pd.DataFrame:
 
 
 def _table(donations: pd.DataFrame, tokens: Tensor, probability: Tensor, predicted: Tensor) -> pd.DataFrame:
-    """A row for each donation and point, from tensors (donations, points, ...)."""
+    """A row for each donation and layer, from tensors (donations, layers, ...)."""
     by_permuted = torch.empty(predicted.shape, dtype=torch.float64)
     for group in donations.groupby(["donor", "donor_format"]).indices.values():
         rows = torch.from_numpy(group)
         by_permuted[rows] = permuted(predicted[rows].T, *tokens[rows].T).T.cpu()
     repeated = donations.loc[donations.index.repeat(predicted.shape[1]), ["donor", "donor_format", "a", "b"]]
-    point = np.tile(np.arange(predicted.shape[1]), len(donations))
     return repeated.reset_index(drop=True).assign(
-        layer=point // 2,
-        point=np.array(POINTS)[point % 2],
+        layer=np.tile(np.arange(predicted.shape[1]), len(donations)),
         donor_answer=(predicted == tokens[:, :1]).flatten().cpu().numpy(),
         permuted_answer=by_permuted.flatten().numpy(),
         own_answer=(predicted == tokens[:, 1:]).flatten().cpu().numpy(),

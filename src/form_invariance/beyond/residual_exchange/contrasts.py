@@ -1,4 +1,4 @@
-"""Shares of outputs by point of the exchange, and the layers where formats meet (docs/method.md)."""
+"""Shares of outputs by layer of the exchange, and the layers where formats meet (docs/method.md)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from form_invariance.beyond.residual_exchange.table import FORMAT, MEET, OTHERS, OWN, POINTS, SERVED
+from form_invariance.beyond.residual_exchange.table import FORMAT, MEET, OTHERS, OWN, SERVED
 from form_invariance.experiment.contrasts import (
     ALL,
     Pair,
@@ -22,22 +22,22 @@ from form_invariance.statistics import resampled_interval
 
 ARRIVED = 0.5
 """A state has arrived where it decides the answer in this share of the prompts."""
-ONE_LAYER = 1.25
-"""Between the spread of one layer, within which formats meet in one layer, and the next larger one, 1.5."""
+ONE_LAYER = 1.5
+"""Formats meet in one layer if the first and the last layer where two of them meet are at most 1 apart, not 2."""
 
 MEASURES = ("donor_answer", "permuted_answer", "own_answer")
 
 
 class Exchanged:
-    """What donors of one kind and format do in one cell: shares by measure, (1 + R, points)."""
+    """What donors of one kind and format do in one cell: shares by measure, (1 + R, layers)."""
 
     def __init__(self, operator: str, table: pd.DataFrame, resamples: int, seed: int) -> None:
-        """Resample the problems; a table has one row a target and point, the points of a target in order."""
-        points = 2 * (table["layer"].max() + 1)
-        first = table.iloc[::points]
+        """Resample the problems; a table has a row for each target and layer, a target's layers in order."""
+        layers = table["layer"].max() + 1
+        first = table.iloc[::layers]
         self.problems: list[Problem] = problems_of(operator, first["a"], first["b"])
         weights = resampling(self.problems, resamples, seed)
-        values = {name: table[name].to_numpy(float).reshape(-1, points).T for name in MEASURES}
+        values = {name: table[name].to_numpy(float).reshape(-1, layers).T for name in MEASURES}
         self.shares = {name: resampled(some, weights) for name, some in values.items()}
 
 
@@ -63,40 +63,39 @@ def shares(found: Mapping[Key, Exchanged]) -> pd.DataFrame:
     parts = []
     for (operator, name), some in groups.items():
         means = {measure: np.mean([one.shares[measure] for one in some], 0) for measure in MEASURES}
-        point = np.arange(means["own_answer"].shape[1])
         _, low, high = zip(*map(resampled_interval, means["donor_answer"].T), strict=True)
-        columns = {"layer": point // 2, "point": np.array(POINTS)[point % 2], "low": low, "high": high}
+        columns = {"layer": range(len(low)), "low": low, "high": high}
         columns |= {measure: array[0] for measure, array in means.items()}
         prompts = sum(len(one.problems) for one in some)
         parts.append(pd.DataFrame(columns).assign(operator=operator, donor=name, prompts=prompts))
     return pd.concat(parts, ignore_index=True)
 
 
-def first_point(reached: np.ndarray) -> np.ndarray:
-    """The first point at which something holds, (1 + R,), in layers; the number of layers where it never does.
+def first_layer(reached: np.ndarray) -> np.ndarray:
+    """The first layer in which something holds, (1 + R,); the number of layers where it never does.
 
     Args:
-        reached: (1 + R, points). The last point does not count.
+        reached: (1 + R, layers). The last layer does not count.
     """
     last = reached.shape[1] - 1
-    return np.where(reached[:, :last].any(1), reached[:, :last].argmax(1), last + 1) / 2
+    return np.where(reached[:, :last].any(1), reached[:, :last].argmax(1), last + 1)
 
 
 def arrival(own: Exchanged) -> np.ndarray:
-    """Where the own format's donors decide the answer, as in `first_point`."""
-    return first_point(own.shares["donor_answer"] >= ARRIVED)
+    """Where the own format's donors decide the answer, as in `first_layer`."""
+    return first_layer(own.shares["donor_answer"] >= ARRIVED)
 
 
 def meeting(own: Exchanged, other: Exchanged) -> np.ndarray:
-    """Where another format's donors do nearly what the own format's do, as in `first_point`."""
+    """Where another format's donors do nearly what the own format's do, as in `first_layer`."""
     ours, theirs = (one.shares["donor_answer"] for one in (own, other))
-    return first_point((ours >= ARRIVED) & (theirs >= SERVES * ours))
+    return first_layer((ours >= ARRIVED) & (theirs >= SERVES * ours))
 
 
 def leaving(own: Exchanged) -> np.ndarray:
-    """The last point at which the target's answer survives, (1 + R,), in layers; -.5 where it never does."""
+    """The last layer in which the target's answer survives, (1 + R,); -1 where it never does."""
     kept = own.shares["own_answer"][:, :-1] >= SERVES
-    return np.where(kept.any(1), kept.shape[1] - 1 - kept[:, ::-1].argmax(1), -1) / 2
+    return np.where(kept.any(1), kept.shape[1] - 1 - kept[:, ::-1].argmax(1), -1)
 
 
 def of_formats(found: Mapping[Key, Exchanged]) -> Iterator[tuple[str, str, str, Exchanged, Exchanged]]:
@@ -112,7 +111,7 @@ def layers(found: Mapping[Key, Exchanged]) -> pd.DataFrame:
     table = []
     for operator, target, donor, own, one in of_formats(found):
         for quantity, values in (("meets", meeting(own, one)), ("leaves", leaving(one))):
-            never = quantity == "meets" and values[0] == one.shares["own_answer"].shape[1] / 2
+            never = values[0] in (-1, one.shares["own_answer"].shape[1])
             value, low, high = resampled_interval(np.full(len(values), np.nan) if never else values)
             names = {"operator": operator, "donor_format": donor, "target_format": target, "quantity": quantity}
             table.append({**names, "value": value, "low": low, "high": high})
@@ -127,7 +126,7 @@ def contrasts(found: Mapping[Key, Exchanged]) -> pd.DataFrame:
         of_target = [some[3:] for some in others if some[:2] == (operator, target)]
         own = of_target[0][0]
         # Where the state never arrives there is nothing to compare.
-        at = (2 * arrival(own)).astype(int)
+        at = arrival(own)
         place = np.arange(len(at)), np.minimum(at, own.shares["own_answer"].shape[1] - 1)
         ours, *theirs = (one.shares["donor_answer"][place] for one in (own, *(other for _, other in of_target)))
         first = np.where(at > place[1], np.nan, np.mean(theirs, 0))
@@ -136,7 +135,7 @@ def contrasts(found: Mapping[Key, Exchanged]) -> pd.DataFrame:
     for operator in [*dict.fromkeys(some[0] for some in others), ALL]:
         chosen = [some for some in others if operator in (some[0], ALL)]
         met = np.stack([meeting(own, other) for *_, own, other in chosen])
-        never = met[:, 0].min() == chosen[0][3].shares["own_answer"].shape[1] / 2
+        never = met[:, 0].min() == chosen[0][3].shares["own_answer"].shape[1]
         spread = np.full(met.shape[1], np.nan) if never else met.max(0) - met.min(0)
         limit = np.full_like(spread, ONE_LAYER)
         pair = Pair(limit, spread, tuple(other.problems for *_, other in chosen))

@@ -10,7 +10,6 @@ from form_invariance.beyond.residual_exchange.table import (
     OPERATOR,
     OTHERS,
     OWN,
-    POINTS,
     REPAIR,
     RESIDUAL_SHARES,
 )
@@ -33,11 +32,10 @@ LOOKS = {
 
 
 def residual_exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
-    """The share of outputs that are the donor's, by layer; half-way between two layers: after the MLP."""
+    """The share of outputs that are the donor's, by layer of the exchange."""
     table = tables["residual_shares"]
-    table = table.assign(layer=table["layer"] + 0.5 * (table["point"] == POINTS[1]))
     surviving = line(table[table["donor"] == OTHERS], SURVIVING, "own_answer")
     rows = pd.concat([line(table, table["donor"], "donor_answer", "low", "high"), surviving])
-    heading = f"{title}: the last token's residual stream is another prompt's from one layer on"
+    heading = f"{title}: the last token's residual stream is another prompt's after one layer"
     label = "outputs that are the donor's"
     return line_grid(rows, "layer", LOOKS, label, heading, col="operator", col_wrap=2).figure

@@ -3,9 +3,6 @@
 from form_invariance.experiment.contrasts import COLUMNS
 from form_invariance.tables.columns import CELL, Schema, flag, integer, number, text
 
-POINTS = ("attention", "mlp")
-"""Where a layer's residual stream is exchanged: after which of its parts."""
-
 FORMAT, OPERATOR, COPIED, REPAIR = "format", "operator", "copied", "repair"
 """Kinds of donors."""
 
@@ -26,8 +23,7 @@ RESIDUAL_EXCHANGE = Schema(
         "donor_format": text("format of the donor"),
         "a": integer("first operand of the target"),
         "b": integer("second operand of the target"),
-        "layer": integer("layer of the exchange, from 0"),
-        "point": text("attention (after the layer's attention) or mlp (after its MLP)"),
+        "layer": integer("layer after which the state is exchanged, from 0"),
         "donor_answer": flag("the output is that of the donor's own run"),
         "permuted_answer": number("share of the other targets' donors whose own output is the output"),
         "own_answer": flag("the output is that of the target's own run"),
@@ -42,8 +38,7 @@ RESIDUAL_SHARES = Schema(
     {
         "operator": text("operator of the targets"),
         "donor": text("own format, other formats, operator, copied or repair, mean over the targets' formats"),
-        "layer": integer("layer of the exchange, from 0"),
-        "point": text("attention or mlp"),
+        "layer": integer("layer after which the state is exchanged, from 0"),
         "prompts": integer("exchanges"),
         "donor_answer": number("share of outputs that are the donor's"),
         **_INTERVAL,
@@ -58,7 +53,7 @@ RESIDUAL_LAYERS = Schema(
         "operator": text("operator"),
         "donor_format": text("format that gives"),
         "target_format": text("format that receives"),
-        "quantity": text("meets (of one format: arrives): the first point; leaves: the last one (docs/method.md)"),
+        "quantity": text("meets (of one format: arrives): the first layer; leaves: the last one (docs/method.md)"),
         "value": number(
             "layer: its number after attention, plus .5 after its MLP; -.5: before layer 0; NaN: none"
         ),
