@@ -9,8 +9,8 @@ copies a number; and, where the target is wrong, the same problem in another for
 
 The own format's state *arrives* in the first layer where its donors decide at least half of the outputs. Two
 formats *meet* in the first such layer where the other format's donors decide at least `.8` of what the own
-format's do. A target *leaves* in the last layer where its own answer survives in at least `.8` of the prompts. After the
-last layer nothing but the unembedding reads the state, so this layer counts for none of the three.
+format's do. A target *leaves* in the last layer where its own answer survives in at least `.8` of the prompts.
+After the last layer nothing but the unembedding reads the state, so this layer counts for none of the three.
 
 A state may contain its format, and neurons of that format alone may read it. So formats that meet need not share
 neurons. Where copying donors decide as much, what has arrived is no more arithmetic than a copied number is.

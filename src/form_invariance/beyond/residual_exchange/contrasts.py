@@ -137,7 +137,7 @@ def contrasts(found: Mapping[Key, Exchanged]) -> pd.DataFrame:
         met = np.stack([meeting(own, other) for *_, own, other in chosen])
         never = met[:, 0].min() == chosen[0][3].shares["own_answer"].shape[1]
         spread = np.full(met.shape[1], np.nan) if never else met.max(0) - met.min(0)
-        limit = np.full_like(spread, ONE_LAYER)
+        limit = np.full(met.shape[1], ONE_LAYER)
         pair = Pair(limit, spread, tuple(other.problems for *_, other in chosen))
         table.append({"question": MEET, "format": ALL, "operator": operator, **described(pair)})
     return pd.DataFrame(table)
