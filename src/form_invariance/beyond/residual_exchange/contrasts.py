@@ -50,7 +50,7 @@ def exchanges(tables: Mapping[tuple[str, str], pd.DataFrame], resamples: int, se
     return {
         (operator, target, str(kind), str(donor)): Exchanged(operator, table, resamples, seed)
         for (target, operator), cell in tables.items()
-        for (kind, donor), table in cell.groupby(["donor", "donor_format"], sort=False)  # type: ignore[misc]
+        for (kind, donor), table in cell.groupby(["donor", "donor_format"], sort=False)
     }
 
 

@@ -38,4 +38,5 @@ def residual_exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) ->
     rows = pd.concat([line(table, table["donor"], "donor_answer", "low", "high"), surviving])
     heading = f"{title}: the last token's residual stream is another prompt's after one layer"
     label = "outputs that are the donor's"
-    return line_grid(rows, "layer", LOOKS, label, heading, col="operator", col_wrap=2).figure
+    across = min(2, table["operator"].nunique())
+    return line_grid(rows, "layer", LOOKS, label, heading, col="operator", col_wrap=across).figure
