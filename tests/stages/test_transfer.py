@@ -20,7 +20,7 @@ from form_invariance.stages.transfer import directions
 from form_invariance.stages.transfer.compute import Donors, run_group, transfer_residual
 from form_invariance.stages.transfer.conditions import Condition, Group, pair_censuses, plan, plan_direction
 from form_invariance.stages.transfer.copies import answers_of_donors, right_copies, with_copies
-from form_invariance.stages.transfer.directions import RATES, _permuted, transfer_tables
+from form_invariance.stages.transfer.directions import RATES, permuted, transfer_tables
 from form_invariance.stages.transfer.names import CEILINGS, CIRCUIT, CONTROLS, NO_DONOR, NONE, RESIDUAL
 from form_invariance.stages.transfer.neuron_sets import Measured, neuron_sets
 
@@ -296,16 +296,16 @@ def test_permuted_donors_by_loops():
     rng = np.random.default_rng(0)
     predicted, tokens = torch.from_numpy(rng.integers(0, 6, (3, 8))), torch.from_numpy(rng.integers(1, 5, 8))
     right = torch.from_numpy(rng.integers(1, 5, 8))
-    found = _permuted(predicted, tokens, right)
+    found = permuted(predicted, tokens, right)
     for setting, pair in np.ndindex(3, 8):
         others = [int(token) for place, token in enumerate(tokens) if place != pair and token != right[pair]]
         assert found[setting, pair] == np.mean([token == predicted[setting, pair] for token in others])
-    assert _permuted(predicted[:, :1], tokens[:1], right[:1]).isnan().all()
+    assert permuted(predicted[:, :1], tokens[:1], right[:1]).isnan().all()
 
 
 def test_rates_are_means_over_pairs_and_nothing_is_not_zero(run, monkeypatch):
     monkeypatch.setattr(
-        directions, "_permuted", lambda predicted, *_: torch.arange(predicted.numel()).view(predicted.shape)
+        directions, "permuted", lambda predicted, *_: torch.arange(predicted.numel()).view(predicted.shape)
     )
     masks = torch.rand(3, 2, run.width, generator=torch.Generator().manual_seed(0)) < 0.5
     masks[1] = False

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from example_tables import crossed, filled
 
+from form_invariance.beyond.residual_exchange.table import RESIDUAL_CONTRASTS
 from form_invariance.cli import main
 from form_invariance.experiment.contrasts.engine import verdict
 from form_invariance.experiment.contrasts.table import CONTRASTS
@@ -19,9 +20,14 @@ from form_invariance.verdicts.summary.table import VERDICTS
 FORMATS = {"k": 10, "format": ["word", "all"], "operator": ["word", "all"]}
 
 
-def contrasts(**columns):
+def contrasts(schema=CONTRASTS, **columns):
     """A row of one cell and one of all cells for each combination of the columns, with verdicts by its limits."""
-    table = crossed(CONTRASTS, **FORMATS | {"cells": 4, "prompts": 60, "limit_error": 0.0} | columns)
+    table = crossed(
+        schema,
+        **{key: value for key, value in FORMATS.items() if key in schema.columns}
+        | {"cells": 4, "prompts": 60, "limit_error": 0.0}
+        | columns,
+    )
     table = table[table["operator"] == table["format"]]
     first, second = table["first"], table["second"]
     difference = table["difference"].fillna(first - second) if "difference" in table else first - second
@@ -89,10 +95,12 @@ def tables():
     for place, name in enumerate(("first", "second")):
         moved[name] = lambda table, place=place: [MOVED[one][place] for one in table["contrast"]]
     every = [ablated | first, moved, *of_specificity()]
+    exchanged = {"first": 0.9, "second": 0.7, "low": 0.1, "high": 0.3}
     return {
         "overlap": overlap([0.4, 0.5, 0.6]),
         "differing": differing(),
         "contrasts": pd.concat([contrasts(**some) for some in every], ignore_index=True),
+        "residual_contrasts": contrasts(RESIDUAL_CONTRASTS, question=["meet", "served"], **exchanged),
     }
 
 
@@ -112,6 +120,8 @@ ROWS = {
     ("exchange", "probability"): (0.45, 0.5, 0.1, -0.1, 0.3, "undecided"),
     ("exchange", "probability kept"): (0.1, 0.2, -0.3, -0.4, -0.2, "undecided"),
     ("specific", "accuracy"): (0.3, 0.1, 0.2, -0.1, 0.5, "undecided"),
+    ("meet", "layers"): (0.9, 0.7, 0.2, 0.1, "yes"),
+    ("served", "rate"): (0.9, 0.7, 0.2, 0.1, "yes"),
 }
 
 

@@ -82,7 +82,7 @@ def several(config):
 
 
 WORD, VARIANT, ADDITION = {"format": "word"}, {"format": "word~1"}, {"operator": "addition"}
-CIRCUIT, ABLATING = {"circuit": "circuit"}, "interventions transfer specificity"
+CIRCUIT, ABLATING, COPYING = {"circuit": "circuit"}, "interventions transfer specificity", "residual_exchange"
 CHANGES = {
     "a k": (
         lambda config: config["k"].append(30),
@@ -98,7 +98,10 @@ CHANGES = {
     ),
     "several sizes, a task and a variant": (
         several,
-        [("probe probe_across agreement heuristics specificity transfer", {}), ("census", VARIANT | ADDITION)],
+        [
+            (f"probe probe_across agreement heuristics specificity transfer {COPYING}", {}),
+            ("census", VARIANT | ADDITION),
+        ],
     ),
     "a template": (
         lambda config: config["formats"]["word"]["templates"].update(addition="{a} plus {b} is "),

@@ -30,34 +30,6 @@ rule labelled_neurons:
         " 2> {log:q}"
 
 
-rule activation_maps:
-    input:
-        model_files="<results>/{model}/model_files.parquet",
-        neurons="<results>/{model}/shared/{operator}/labelled_neurons.parquet",
-    output:
-        shown="<results>/{model}/{format}/{operator}/activation_maps.safetensors",
-        labelled="<results>/{model}/{format}/{operator}/labelled_maps.safetensors",
-    log:
-        "<results>/logs/activation_maps/{model}/{format}/{operator}.log",
-    benchmark:
-        "<results>/benchmarks/activation_maps/{model}/{format}/{operator}.tsv"
-    priority: 1
-    conda:
-        "../../envs/gpu.yaml"
-    params:
-        code=source_digest("activation-maps"),
-        model=model_options,
-        grid=lambda wildcards: GRIDS[wildcards.operator],
-        template=lambda wildcards: config_check.template_of(config, wildcards.format, wildcards.operator),
-        settings=settings("seed", max_operand="heuristic_max_operand"),
-    resources:
-        **model_job("activation_maps", extra_mb=2000),
-    shell:
-        "python -m form_invariance activation-maps {params.model:q} --model-files {input.model_files:q}"
-        " --neurons {input.neurons:q} --format {wildcards.format:q} {params.grid:q} --template={params.template:q}"
-        " {params.settings:q} --output {output.shown:q} --labelled-output {output.labelled:q} 2> {log:q}"
-
-
 rule heuristics:
     input:
         null="<results>/heuristic_null/{operator}.safetensors",
@@ -83,22 +55,3 @@ rule heuristics:
         "python -m form_invariance heuristics label --null {input.null:q} --neurons {input.neurons:q}"
         " --maps {input.maps:q} {params.grid:q} {params.settings:q} --processes {threads} --output {output:q}"
         " 2> {log:q}"
-
-
-rule heuristic_null:
-    output:
-        "<results>/heuristic_null/{operator}.safetensors",
-    log:
-        "<results>/logs/heuristic_null/{operator}.log",
-    benchmark:
-        "<results>/benchmarks/heuristic_null/{operator}.tsv"
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        code=source_digest("heuristic-null"),
-        grid=lambda wildcards: GRIDS[wildcards.operator],
-        settings=settings("seed", max_operand="heuristic_max_operand"),
-    resources:
-        **table_job(mem_mb=2000, minutes=60),
-    shell:
-        "python -m form_invariance heuristic-null {params.grid:q} {params.settings:q} --output {output:q} 2> {log:q}"

@@ -12,6 +12,7 @@ rule summary:
         OVERLAP,
         DIFFERING,
         CONTRASTS,
+        RESIDUAL["contrasts"],
     output:
         VERDICTS,
     log:

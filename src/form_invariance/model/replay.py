@@ -131,7 +131,7 @@ def select(cache: LastTokenCache, prompts: slice | Tensor) -> LastTokenCache:
     )
 
 
-def _attend(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache) -> Tensor:
+def attend(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache) -> Tensor:
     """Outputs of the heads (B, N, H, D) for N runs x (B, N, d) of the last token.
 
     Each run attends to the prompt's cached positions and to itself, never to another run. The grouped queries are
@@ -173,7 +173,7 @@ def replay(
         Residual stream after the last layer, (B, N, d).
     """
     for layer in range(start, model.config.n_layers):
-        x = finish_layer(model, layer, x, _attend(model, layer, x, cache), on_neurons, None)
+        x = finish_layer(model, layer, x, attend(model, layer, x, cache), on_neurons, None)
     return x
 
 

@@ -157,16 +157,8 @@ def _probes(cell: Cell, positions: int) -> float:
     return cell.passes(prompts) + fits / operators
 
 
-def _attribution(cell: Cell) -> float:
-    return 2 * cell.passes(cell.config["train_prompts"])
-
-
 def _patching(cell: Cell) -> float:
     return cell.patches(cell.config["train_prompts"], cell.config["corrupt_seeds"])
-
-
-def _mean_cache(cell: Cell) -> float:
-    return cell.passes(cell.config["mean_cache_prompts"] / len(cell.config["operators"]))
 
 
 def _controls(config: Mapping[str, Any]) -> int:
@@ -190,10 +182,6 @@ def _neuron_effects(cell: Cell) -> float:
 def _promoted_tokens(cell: Cell) -> float:
     # Once a model and operator, not once a format.
     return cell.config["k_shown"] / 2 * cell.size.late * cell.size.unembedding / len(cell.config["formats"])
-
-
-def _row_activations(cell: Cell) -> float:
-    return cell.passes(cell.config["census_pairs"])
 
 
 def _transfer(cell: Cell) -> float:
@@ -228,6 +216,15 @@ def _family_knockout(cell: Cell) -> float:
     return 2 * cell.passes(prompts) + 3 * 8 * 2 * prompts * cell.size.late_token
 
 
+def _residual_exchange(cell: Cell) -> float:
+    config, size = cell.config, cell.size
+    # A donor of each format to right and to wrong answers, of another operator, and one that copies.
+    donors = 2 * len(config["formats"]) + 1
+    # After each layer; half of the layers run then.
+    moved = size.layers * (size.inside + size.unembedding)
+    return config["eval_prompts"] * donors * moved + cell.passes((donors + 1) * config["eval_prompts"])
+
+
 def _engine_check(cell: Cell) -> float:
     # In one operator of each format, two prompts, and four rows for each of its share of the late layers.
     formats, operators = (len(cell.config[name]) for name in ("formats", "operators"))
@@ -240,7 +237,7 @@ def _precision(cell: Cell) -> float:
 
 GROUPED_RULES = (
     *("census", "probe", "attribution", "patching", "mean_cache", "interventions", "neuron_effects"),
-    *("row_activations", "transfer", "activation_maps", "precision"),
+    *("row_activations", "transfer", "activation_maps", "precision", "residual_exchange"),
 )
 """Rules of which one job of a cluster runs several cells."""
 
@@ -248,17 +245,18 @@ OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "census": _census,
     "probe": _probe,
     "probe_across": _probe_across,
-    "attribution": _attribution,
+    "attribution": lambda cell: 2 * cell.passes(cell.config["train_prompts"]),
     "patching": _patching,
-    "mean_cache": _mean_cache,
+    "mean_cache": lambda cell: cell.passes(cell.config["mean_cache_prompts"] / len(cell.config["operators"])),
     "interventions": _interventions,
     "neuron_effects": _neuron_effects,
     "promoted_tokens": _promoted_tokens,
-    "row_activations": _row_activations,
+    "row_activations": lambda cell: cell.passes(cell.config["census_pairs"]),
     "transfer": _transfer,
     "activation_maps": _activation_maps,
     "specificity": _specificity,
     "family_knockout": _family_knockout,
+    "residual_exchange": _residual_exchange,
     "engine_check": _engine_check,
     "precision": _precision,
 }

@@ -19,13 +19,16 @@ NOTHING_OWN = 0.1
 JACCARD, BEYOND_OPERATOR = "jaccard", "jaccard beyond operator"
 """Metrics of *same*: compared with chance, and with formats of two operators."""
 
+LAYERS = "layers"
+"""Metric of *meet*."""
+
 
 @dataclass(frozen=True)
 class Part:
     """A contrast that a question is decided by, or that is told beside.
 
     Attributes:
-        contrast: its name; empty where the tables of overlaps hold it.
+        contrast: its name; empty where the tables of overlaps, or of the residual stream, hold it.
         control: what the second value is.
         of: the metric of the contrast.
         intervention: of the contrast.
@@ -173,6 +176,20 @@ QUESTIONS = {
             "accuracy": Part(*_OTHERS, "accuracy", KNOCKOUT, decides=False),
             "accuracy beyond control": Part(*_ELSEWHERE, "accuracy", KNOCKOUT, decides=False),
         },
+    ),
+    "meet": Question(
+        "Do the formats meet in one layer?",
+        "exchange of the residual stream: 1.5 layers minus the distance between the first and the last layer in "
+        "which two formats meet",
+        "1.5 layers − distance of meeting layers",
+        {LAYERS: Part(control="distance", of=LAYERS)},
+    ),
+    "served": Question(
+        "Does another format's state do as well?",
+        "exchange of the residual stream where the own format's state arrives: outputs that are the donor's, of "
+        f"another format, minus {SERVES} of those of the own format",
+        f"another format's donor − {SERVES} own format's",
+        {RATE: Part(control=f"{SERVES} own format")},
     ),
 }
 """By name in tables, in the order of the report."""

@@ -85,7 +85,7 @@ def _sets(condition: Condition, labels: pd.DataFrame) -> pd.DataFrame:
     return labels.drop(columns="condition").assign(neurons=condition.neurons, intervention=condition.given)
 
 
-def _permuted(predicted: Tensor, tokens: Tensor, right: Tensor) -> Tensor:
+def permuted(predicted: Tensor, tokens: Tensor, right: Tensor) -> Tensor:
     """How often an output is the answer of another pair's donor: the rate under permuted donors, exactly.
 
     Donors that have the pair's right answer do not count: its own donor never has it, and it is the output where
@@ -137,7 +137,7 @@ def _tables(
         "probability": after.probability.cpu().numpy(),
         "normalized_logit": after.normalized_logit.cpu().numpy(),
         "donor_answer": imposed.astype(float),
-        "permuted_answer": _permuted(after.predicted, tokens, right).cpu().numpy(),
+        "permuted_answer": permuted(after.predicted, tokens, right).cpu().numpy(),
     }
     prompts = operands[["a", "b"]].assign(index=condition.targets)
     return rates, measurements(_sets(condition, labels), prompts, measured)

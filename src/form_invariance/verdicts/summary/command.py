@@ -15,6 +15,7 @@ def summary(*, tables: Files, k_shown: int, output: Path) -> None:
     """
     settings = recorded(locals())
 
+    from form_invariance.beyond.residual_exchange.table import RESIDUAL_CONTRASTS
     from form_invariance.experiment.contrasts.table import CONTRASTS
     from form_invariance.stages.overlap.table import DIFFERING, OVERLAP
     from form_invariance.tables.files import write_table
@@ -23,7 +24,7 @@ def summary(*, tables: Files, k_shown: int, output: Path) -> None:
     from form_invariance.verdicts.summary.compute import verdicts_table
     from form_invariance.verdicts.summary.table import VERDICTS
 
-    schemas = (OVERLAP, DIFFERING, CONTRASTS)
+    schemas = (OVERLAP, DIFFERING, CONTRASTS, RESIDUAL_CONTRASTS)
     inputs = {schema.name: schema for schema in schemas}
     found = read_inputs(input_paths(tables, inputs, "the verdicts need"), inputs)
     write_table(verdicts_table(found), output, VERDICTS, settings, common_keys(*tables))

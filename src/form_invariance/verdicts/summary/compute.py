@@ -50,11 +50,21 @@ def _operators_own(differing: pd.DataFrame) -> Iterator[dict[str, object]]:
             yield {"k": k, "operator": row["operators"], **names, **pair, **found}
 
 
+def _exchanged(contrasts: pd.DataFrame, ks: np.ndarray) -> pd.DataFrame:
+    """What an exchange of the residual stream answers, which has no k, for each k."""
+    parts = {name: next(iter(QUESTIONS[name].parts.items())) for name in contrasts["question"].unique()}
+    named = contrasts.assign(
+        metric=contrasts["question"].map({name: metric for name, (metric, _) in parts.items()}),
+        control=contrasts["question"].map({name: part.control for name, (_, part) in parts.items()}),
+    )
+    return named.merge(pd.DataFrame({"k": ks}), how="cross")
+
+
 def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The verdicts table of one model.
 
     Args:
-        tables: overlap (of every operator), differing, and contrasts.
+        tables: overlap (of every operator), differing, contrasts, and those of the residual stream.
     """
     same = pd.DataFrame([*_same(tables["overlap"]), *_operators_own(tables["differing"])])
     said = pd.Series([*map(verdict, same["low"], same["high"])], dtype=object)
@@ -62,7 +72,8 @@ def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     none = (said == "undecided") & (same.reindex(columns=["most"])["most"] < NOTHING_OWN)
     same = same.assign(limit_error=0.0, prompts=0, verdict=said.mask(none, "no"))
     contrasts = tables["contrasts"]
-    parts = pd.concat(asked(contrasts[contrasts["format"] == ALL]))
+    exchanged = _exchanged(tables["residual_contrasts"], same["k"].unique())
+    parts = pd.concat([*asked(contrasts[contrasts["format"] == ALL]), exchanged[exchanged["format"] == ALL]])
     parts = parts.rename(columns={"first": "value", "second": "control_value"})
     table = pd.concat([same, parts], ignore_index=True)
     place = table["question"].map(list(QUESTIONS).index)

@@ -1,0 +1,126 @@
+"""Exchange of the residual stream: from which layer on a donor's state decides the answer.
+
+After one layer the last token of a prompt (the target) takes the residual stream that the last token of another
+prompt (the donor) has there. The later layers read this state and the target's own earlier positions. An exchange
+between the layer's attention and its MLP would be the same, because the MLP reads nothing but this state. Counted
+are the outputs that become the donor's answer, and those that stay the target's. Donors are answered right:
+another problem with another answer, in the same or in another format; a prompt of another operator; a prompt that
+copies a number; and, where the target is wrong, the same problem in another format.
+
+The own format's state *arrives* in the first layer where its donors decide at least half of the outputs. Two
+formats *meet* in the first such layer where the other format's donors decide at least `.8` of what the own
+format's do. A target *leaves* in the last layer where its own answer survives in at least `.8` of the prompts.
+After the last layer nothing but the unembedding reads the state, so this layer counts for none of the three.
+
+A state may contain its format, and neurons of that format alone may read it. So formats that meet need not share
+neurons. Where copying donors decide as much, what has arrived is no more arithmetic than a copied number is.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from form_invariance.experiment.readout import check_finite
+from form_invariance.experiment.run import Run
+from form_invariance.model.batches import by_length, in_order
+from form_invariance.model.decoder import Decoder, finish_layer, logits
+from form_invariance.model.memory import rows_at_once, working_bytes
+from form_invariance.model.replay import LastTokenCache, attend, build_cache, select
+from form_invariance.stages.transfer.directions import permuted
+from form_invariance.tables.progress import Progress
+
+_BATCH = 32
+_LOGITS_BYTES = 2**28
+
+
+def exchange(model: Decoder, cache: LastTokenCache, given: Tensor) -> Tensor:
+    """Residual stream after the last layer if the last token takes a given state after each layer alone.
+
+    Args:
+        cache: of the targets, from layer 0 on.
+        given: (B, layers, d).
+
+    Returns:
+        (B, layers, d), by the layer of the exchange.
+    """
+    x = given[:, :1]
+    for layer in range(1, model.config.n_layers):
+        x = finish_layer(model, layer, x, attend(model, layer, x, cache), None, None)
+        x = torch.cat([x, given[:, layer, None]], 1)
+    return x
+
+
+def read_two(model: Decoder, x: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """Probabilities of two tokens each, (B, N, 2), and the most probable tokens, (B, N).
+
+    Args:
+        x: residual stream after the last layer, (B, N, d).
+        tokens: (B, 2).
+    """
+    rows, wanted = x.flatten(0, 1), tokens.repeat_interleave(x.shape[1], 0)
+    step = max(1, working_bytes(model.device, _LOGITS_BYTES) // (8 * model.config.vocabulary))
+    found, predicted = [], []
+    for some, pair in zip(rows.split(step), wanted.split(step), strict=True):
+        z = check_finite(logits(model, some), "the model's logits")
+        found.append((z.gather(1, pair) - z.logsumexp(1, keepdim=True)).double().exp())
+        predicted.append(z.argmax(1))
+    return torch.cat(found).view(*x.shape[:2], 2), torch.cat(predicted).view(x.shape[:2])
+
+
+def _states(run: Run, prompts: Sequence[str]) -> Tensor:
+    """Residual stream of the last token after every layer, (P, layers, d); each prompt runs once."""
+    unique = sorted(set(prompts))
+    rows, batches = zip(*by_length(run.tokens(unique), _BATCH), strict=True)
+    states = in_order(rows, [build_cache(run.model, some, 0).residual[1:] for some in batches], 1)
+    place = {prompt: number for number, prompt in enumerate(unique)}
+    return states[:, [place[prompt] for prompt in prompts]].transpose(0, 1)
+
+
+@torch.no_grad()
+def run_exchanges(run: Run, donations: pd.DataFrame) -> pd.DataFrame:
+    """The table of one cell: every donation after every layer.
+
+    Args:
+        donations: a row for each target and donor (`donors.donations`).
+    """
+    model = run.model
+    tokens = torch.tensor(donations[["donor_token", "own_token"]].to_numpy().tolist(), device=model.device)
+    by_target = donations.groupby("prompt").indices
+    targets, progress = [str(prompt) for prompt in by_target], Progress(len(donations), "donors")
+    every, found, outputs = [], [], []
+    for batch, some in by_length(run.tokens(targets), _BATCH):
+        cache = build_cache(model, some, 0)
+        pairs = torch.tensor(
+            [(place, row) for place, target in enumerate(batch) for row in by_target[targets[target]]]
+        )
+        states = _states(run, donations["donor_prompt"].iloc[pairs[:, 1].numpy()].tolist())
+        at_once = max(1, rows_at_once(model) // model.config.n_layers)
+        for piece, given in zip(pairs.split(at_once), states.split(at_once), strict=True):
+            places, rows = piece.T
+            x = exchange(model, select(cache, places.to(model.device)), given)
+            probability, predicted = read_two(model, x, tokens[rows])
+            every.append(rows)
+            found.append(probability)
+            outputs.append(predicted)
+            progress.add(len(rows))
+    return _table(donations, tokens, in_order(every, found, 0), in_order(every, outputs, 0))
+
+
+def _table(donations: pd.DataFrame, tokens: Tensor, probability: Tensor, predicted: Tensor) -> pd.DataFrame:
+    """A row for each donation and layer, from tensors (donations, layers, ...)."""
+    by_permuted = torch.empty(predicted.shape, dtype=torch.float64)
+    for group in donations.groupby(["donor", "donor_format"]).indices.values():
+        rows = torch.from_numpy(group)
+        by_permuted[rows] = permuted(predicted[rows].T, *tokens[rows].T).T.cpu()
+    repeated = donations.loc[donations.index.repeat(predicted.shape[1]), ["donor", "donor_format", "a", "b"]]
+    return repeated.reset_index(drop=True).assign(
+        layer=np.tile(np.arange(predicted.shape[1]), len(donations)),
+        donor_answer=(predicted == tokens[:, :1]).flatten().cpu().numpy(),
+        permuted_answer=by_permuted.flatten().numpy(),
+        own_answer=(predicted == tokens[:, 1:]).flatten().cpu().numpy(),
+        donor_probability=probability[..., 0].flatten().cpu().numpy(),
+        own_probability=probability[..., 1].flatten().cpu().numpy(),
+    )

@@ -1,0 +1,143 @@
+"""Shares of outputs by layer of the exchange, and the layers where formats meet (docs/method.md)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.beyond.residual_exchange.table import FORMAT, MEET, OTHERS, OWN, SERVED
+from form_invariance.experiment.contrasts.engine import (
+    Pair,
+    Problem,
+    described,
+    problems_of,
+    resampled,
+    resampling,
+)
+from form_invariance.experiment.contrasts.questions import SERVES
+from form_invariance.experiment.contrasts.rows import rows
+from form_invariance.statistics import resampled_interval
+from form_invariance.tables.columns import ALL
+
+ARRIVED = 0.5
+"""A state has arrived where it decides the answer in this share of the prompts."""
+ONE_LAYER = 1.5
+"""Formats meet in one layer if the first and the last layer where two of them meet are at most 1 apart, not 2."""
+
+MEASURES = ("donor_answer", "permuted_answer", "own_answer")
+
+
+class Exchanged:
+    """What donors of one kind and format do in one cell: shares by measure, (1 + R, layers)."""
+
+    def __init__(self, operator: str, table: pd.DataFrame, resamples: int, seed: int) -> None:
+        """Resample the problems; a table has a row for each target and layer, a target's layers in order."""
+        layers = table["layer"].max() + 1
+        first = table.iloc[::layers]
+        self.problems: list[Problem] = problems_of(operator, first["a"], first["b"])
+        weights = resampling(self.problems, resamples, seed)
+        values = {name: table[name].to_numpy(float).reshape(-1, layers).T for name in MEASURES}
+        self.shares = {name: resampled(some, weights) for name, some in values.items()}
+
+
+Key = tuple[str, str, str, str]
+"""Operator, target's format, kind of donor and donor's format."""
+
+
+def exchanges(tables: Mapping[tuple[str, str], pd.DataFrame], resamples: int, seed: int) -> dict[Key, Exchanged]:
+    """The shares of every cell (format, operator) by kind and format of the donors."""
+    return {
+        (operator, target, str(kind), str(donor)): Exchanged(operator, table, resamples, seed)
+        for (target, operator), cell in tables.items()
+        for (kind, donor), table in cell.groupby(["donor", "donor_format"], sort=False)
+    }
+
+
+def shares(found: Mapping[Key, Exchanged]) -> pd.DataFrame:
+    """The table of shares: means over the targets' formats, and over the formats of other formats' donors."""
+    groups: dict[tuple[str, str], list[Exchanged]] = {}
+    for (operator, target, kind, donor), one in found.items():
+        name = (OWN if donor == target else OTHERS) if kind == FORMAT else kind
+        groups.setdefault((operator, name), []).append(one)
+    parts = []
+    for (operator, name), some in groups.items():
+        means = {measure: np.mean([one.shares[measure] for one in some], 0) for measure in MEASURES}
+        _, low, high = zip(*map(resampled_interval, means["donor_answer"].T), strict=True)
+        columns = {"layer": range(len(low)), "low": low, "high": high}
+        columns |= {measure: array[0] for measure, array in means.items()}
+        prompts = sum(len(one.problems) for one in some)
+        parts.append(pd.DataFrame(columns).assign(operator=operator, donor=name, prompts=prompts))
+    return pd.concat(parts, ignore_index=True)
+
+
+def first_layer(reached: np.ndarray) -> np.ndarray:
+    """The first layer in which something holds, (1 + R,); the number of layers where it never does.
+
+    Args:
+        reached: (1 + R, layers). The last layer does not count.
+    """
+    last = reached.shape[1] - 1
+    return np.where(reached[:, :last].any(1), reached[:, :last].argmax(1), last + 1)
+
+
+def arrival(own: Exchanged) -> np.ndarray:
+    """Where the own format's donors decide the answer, as in `first_layer`."""
+    return first_layer(own.shares["donor_answer"] >= ARRIVED)
+
+
+def meeting(own: Exchanged, other: Exchanged) -> np.ndarray:
+    """Where another format's donors do nearly what the own format's do, as in `first_layer`."""
+    ours, theirs = (one.shares["donor_answer"] for one in (own, other))
+    return first_layer((ours >= ARRIVED) & (theirs >= SERVES * ours))
+
+
+def leaving(own: Exchanged) -> np.ndarray:
+    """The last layer in which the target's answer survives, (1 + R,); -1 where it never does."""
+    kept = own.shares["own_answer"][:, :-1] >= SERVES
+    return np.where(kept.any(1), kept.shape[1] - 1 - kept[:, ::-1].argmax(1), -1)
+
+
+def of_formats(found: Mapping[Key, Exchanged]) -> Iterator[tuple[str, str, str, Exchanged, Exchanged]]:
+    """Operator, target's and donor's format, the own format's donors, and the donors of each format."""
+    for (operator, target, kind, donor), one in found.items():
+        own = found.get((operator, target, FORMAT, target))
+        if kind == FORMAT and own:
+            yield operator, target, donor, own, one
+
+
+def layers(found: Mapping[Key, Exchanged]) -> pd.DataFrame:
+    """The table of layers."""
+    table = []
+    for operator, target, donor, own, one in of_formats(found):
+        for quantity, values in (("meets", meeting(own, one)), ("leaves", leaving(one))):
+            never = values[0] in (-1, one.shares["own_answer"].shape[1])
+            value, low, high = resampled_interval(np.full(len(values), np.nan) if never else values)
+            names = {"operator": operator, "donor_format": donor, "target_format": target, "quantity": quantity}
+            table.append({**names, "value": value, "low": low, "high": high})
+    return pd.DataFrame(table)
+
+
+def contrasts(found: Mapping[Key, Exchanged]) -> pd.DataFrame:
+    """The table of contrasts: do formats meet in one layer, and does another format's state do as well?"""
+    others = [some for some in of_formats(found) if some[1] != some[2]]
+    served: dict[tuple[str, str], Pair] = {}
+    for operator, target in dict.fromkeys(some[:2] for some in others):
+        of_target = [some[3:] for some in others if some[:2] == (operator, target)]
+        own = of_target[0][0]
+        # Where the state never arrives there is nothing to compare.
+        at = arrival(own)
+        place = np.arange(len(at)), np.minimum(at, own.shares["own_answer"].shape[1] - 1)
+        ours, *theirs = (one.shares["donor_answer"][place] for one in (own, *(other for _, other in of_target)))
+        first = np.where(at > place[1], np.nan, np.mean(theirs, 0))
+        served[target, operator] = Pair(first, SERVES * ours, (own.problems,))
+    table: list[dict[str, Any]] = [{"question": SERVED, **row} for row in rows(served)]
+    for operator in [*dict.fromkeys(some[0] for some in others), ALL]:
+        chosen = [some for some in others if operator in (some[0], ALL)]
+        met = np.stack([meeting(own, other) for *_, own, other in chosen])
+        never = met[:, 0].min() == chosen[0][3].shares["own_answer"].shape[1]
+        spread = np.full(met.shape[1], np.nan) if never else met.max(0) - met.min(0)
+        limit = np.full(met.shape[1], ONE_LAYER)
+        pair = Pair(limit, spread, tuple(other.problems for *_, other in chosen))
+        table.append({"question": MEET, "format": ALL, "operator": operator, **described(pair)})
+    return pd.DataFrame(table)

@@ -1,0 +1,82 @@
+"""Who gives its state to whom."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.beyond.residual_exchange.table import COPIED, FORMAT, OPERATOR, REPAIR
+from form_invariance.randomness import generator
+from form_invariance.stages.dataset.prompts import eval_rows
+from form_invariance.stages.transfer.conditions import pair_censuses
+
+Cell = tuple[str, str]
+"""Format and operator."""
+
+
+def donations(
+    cell: Cell, datasets: Mapping[Cell, pd.DataFrame], censuses: Mapping[str, pd.DataFrame], seed: int
+) -> pd.DataFrame:
+    """The donations to one cell without those of prompts that copy: a donor of each kind for each target.
+
+    Args:
+        cell: of the targets.
+        datasets: dataset tables, of every cell of its operator and of its format.
+        censuses: census tables of its operator, by format.
+
+    Returns:
+        Columns donor, donor_format, a, b, prompt, own_token, donor_prompt, donor_token.
+    """
+    name, operator = cell
+    problems = {key: eval_rows(table) for key, table in datasets.items()}
+    targets, parts = problems[cell], []
+    for (form, other), donors in problems.items():
+        if other == operator:
+            rng = generator(seed, "residual exchange", *cell, form)
+            parts.append(_with_another_answer(targets, donors, rng).assign(donor=FORMAT, donor_format=form))
+    if others := [rows for (form, other), rows in problems.items() if form == name and other != operator]:
+        rng = generator(seed, "residual exchange", *cell, OPERATOR)
+        donors = pd.concat(others)
+        parts.append(_with_another_answer(targets, donors, rng).assign(donor=OPERATOR, donor_format=name))
+    for form, census in censuses.items():
+        if form != name:
+            pairs = pair_censuses(census, censuses[name])
+            pairs = pairs[pairs["uniform_target"] & pairs["correct_donor"] & ~pairs["correct_target"]]
+            order = generator(seed, "residual exchange", *cell, REPAIR, form).permutation(len(pairs))
+            pairs = pairs.iloc[order[: len(targets)]].rename(
+                columns={
+                    **{"prompt_target": "prompt", "predicted_token_target": "own_token"},
+                    **{"prompt_donor": "donor_prompt", "answer_token_donor": "donor_token"},
+                }
+            )
+            parts.append(pairs.assign(donor=REPAIR, donor_format=form))
+    return pd.concat([part[COLUMNS] for part in parts], ignore_index=True)
+
+
+COLUMNS = ["donor", "donor_format", "a", "b", "prompt", "own_token", "donor_prompt", "donor_token"]
+
+
+def _with_another_answer(targets: pd.DataFrame, donors: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Each target with a random donor whose answer has another text and another token."""
+    rows = []
+    for target in targets.to_dict("records"):
+        able = (donors["answer_token"] != target["answer_token"]) & (donors["target"] != target["target"])
+        if places := np.flatnonzero(able).tolist():
+            donor = donors.iloc[rng.choice(places)]
+            own = {"a": target["a"], "b": target["b"], "prompt": target["prompt"]}
+            tokens = {"own_token": target["answer_token"], "donor_token": donor["answer_token"]}
+            rows.append(own | tokens | {"donor_prompt": donor["prompt"]})
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def with_copies(given: pd.DataFrame, copies: pd.DataFrame, cell: Cell, seed: int) -> pd.DataFrame:
+    """The donations, and for each of the own format's donors one with the same answer that copied it.
+
+    Args:
+        copies: columns prompt and answer_token (`right_copies`).
+    """
+    own = given[(given["donor"] == FORMAT) & (given["donor_format"] == cell[0])]
+    own = own[own["donor_token"].isin(copies["answer_token"])]
+    rng = generator(seed, "residual exchange", *cell, COPIED)
+    prompts = [rng.choice(copies.loc[copies["answer_token"] == token, "prompt"]) for token in own["donor_token"]]
+    return pd.concat([given, own.assign(donor=COPIED, donor_prompt=prompts)], ignore_index=True)

@@ -1,0 +1,73 @@
+"""Exchange of the residual stream at the last token."""
+
+from form_invariance.experiment.contrasts.engine import COLUMNS
+from form_invariance.tables.columns import CELL, Schema, flag, integer, number, text
+
+FORMAT, OPERATOR, COPIED, REPAIR = "format", "operator", "copied", "repair"
+"""Kinds of donors."""
+
+OWN, OTHERS = "own format", "other formats"
+"""The donors of kind `FORMAT` in rows over formats."""
+
+MEET, SERVED = "meet", "served"
+"""The questions that the contrasts answer (`experiment.contrasts.questions`)."""
+
+RESIDUAL_EXCHANGE = Schema(
+    "residual_exchange",
+    {
+        "donor": text(
+            "format (another problem of this operator with another answer), operator (another operator, this "
+            "format, another answer), copied (a copying task, this format, the answer of this format's donor), "
+            "repair (the same problem in another format, where this format is wrong)"
+        ),
+        "donor_format": text("format of the donor"),
+        "a": integer("first operand of the target"),
+        "b": integer("second operand of the target"),
+        "layer": integer("layer after which the state is exchanged, from 0"),
+        "donor_answer": flag("the output is that of the donor's own run"),
+        "permuted_answer": number("share of the other targets' donors whose own output is the output"),
+        "own_answer": flag("the output is that of the target's own run"),
+        "donor_probability": number("probability of the donor's output"),
+        "own_probability": number("probability of the target's output"),
+    },
+    CELL,
+)
+_INTERVAL = {"low": number("95 % lower limit, problems resampled"), "high": number("95 % upper limit")}
+RESIDUAL_SHARES = Schema(
+    "residual_shares",
+    {
+        "operator": text("operator of the targets"),
+        "donor": text("own format, other formats, operator, copied or repair, mean over the targets' formats"),
+        "layer": integer("layer after which the state is exchanged, from 0"),
+        "prompts": integer("exchanges"),
+        "donor_answer": number("share of outputs that are the donor's"),
+        **_INTERVAL,
+        "permuted_answer": number("share of outputs that are another target's donor's"),
+        "own_answer": number("share of outputs that are still the target's"),
+    },
+    ("model",),
+)
+RESIDUAL_LAYERS = Schema(
+    "residual_layers",
+    {
+        "operator": text("operator"),
+        "donor_format": text("format that gives"),
+        "target_format": text("format that receives"),
+        "quantity": text("meets (of one format: arrives): the first layer; leaves: the last one (docs/method.md)"),
+        "value": number(
+            "layer: its number after attention, plus .5 after its MLP; -.5: before layer 0; NaN: none"
+        ),
+        **_INTERVAL,
+    },
+    ("model",),
+)
+RESIDUAL_CONTRASTS = Schema(
+    "residual_contrasts",
+    {
+        "question": text("meet or served (docs/method.md)"),
+        "format": text("format that receives; all: over all"),
+        "operator": text("operator; all: over all operators"),
+        **COLUMNS,
+    },
+    ("model",),
+)

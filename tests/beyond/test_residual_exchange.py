@@ -1,0 +1,175 @@
+"""Exchange of the residual stream: states against transformers' hooks, donors by brute force, known layers."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hooked_states import HookedStates
+from hugging_face import HuggingFace
+from planted_models import TEMPLATES, census_of, model_of, run_of, save
+from small_prompts import PAIRS, PROMPTS
+
+from form_invariance.beyond.residual_exchange import compute, contrasts
+from form_invariance.beyond.residual_exchange.donors import donations, with_copies
+from form_invariance.experiment.run import Run
+from form_invariance.model import loading
+from form_invariance.model.tokenizers import load_tokenizer
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2"])
+def test_exchanges_equal_hooks_over_whole_sequences(family_folders, family):
+    folder = family_folders[family]
+    run = Run(loading.load(folder), load_tokenizer(folder), first=0)
+    target, donor = (
+        [PROMPTS[name].format(a=a, b=b) for a, b in pairs]
+        for name, pairs in (("word", PAIRS), ("symbolic", PAIRS[::-1]))
+    )
+    hooked = HookedStates(HuggingFace(folder).model)
+    # One prompt at a time, because their lengths differ.
+    alone = [[run.tokens([prompt]) for prompt in prompts] for prompts in (target, donor)]
+    z = torch.cat([hooked.exchanged(*both) for both in zip(*alone, strict=True)])
+    # Between a layer's attention and its MLP the same state is given as after the layer.
+    torch.testing.assert_close(z[:, ::2], z[:, 1::2], atol=1e-4, rtol=0)
+    z = z[:, 1::2]
+    own, other = (torch.cat([hooked.run(one)[0].argmax(-1) for one in prompts]) for prompts in alone)
+    rows = {"donor": "format", "donor_format": "symbolic", "a": 1, "b": 2}
+    given = pd.DataFrame({"prompt": target, "own_token": own, "donor_prompt": donor, "donor_token": other, **rows})
+    table = compute.run_exchanges(run, given)
+    expected = z.double().softmax(-1)
+    for name, tokens in (("donor", other), ("own", own)):
+        p = expected.gather(2, tokens[:, None, None].expand(-1, z.shape[1], 1))
+        np.testing.assert_allclose(table[f"{name}_probability"], p.flatten(), atol=2e-6)
+        assert table[f"{name}_answer"].tolist() == (z.argmax(-1) == tokens[:, None]).flatten().tolist()
+    assert expected.max(-1).values.std() > 1e-4
+    # After the last layer the state is the donor's output.
+    assert table.loc[table.index % z.shape[1] == z.shape[1] - 1, "donor_answer"].all()
+
+
+FORMATS = list(TEMPLATES)
+PROMPTS_OF_A_CELL = 16
+
+
+@pytest.fixture(scope="module", params=[1.0, 0.0], ids=["shared", "separate"])
+def exchanged(tmp_path_factory, request):
+    """The planted model, whose attention of layer 0 brings both operands: its run, donations and tables."""
+    return exchanged_in(tmp_path_factory.mktemp("planted"), model_of(request.param, 3))
+
+
+def exchanged_in(folder, model):
+    save(folder, *model)
+    run = run_of(folder)
+    censuses = {name: census_of(run, template, "addition", None, 3) for name, template in TEMPLATES.items()}
+    chosen = {
+        name: census[census["correct"]].iloc[place :: len(FORMATS)].sample(PROMPTS_OF_A_CELL, random_state=place)
+        for place, (name, census) in enumerate(censuses.items())
+    }
+    datasets = {
+        (name, "addition"): rows.assign(split="eval", index=range(len(rows))) for name, rows in chosen.items()
+    }
+    given = {name: donations((name, "addition"), datasets, censuses, 0) for name in FORMATS}
+    return run, given, {(name, "addition"): compute.run_exchanges(run, some) for name, some in given.items()}
+
+
+def layers_of(tables):
+    """Values by quantity of the table of layers, and the verdicts over all cells."""
+    found = contrasts.exchanges(tables, 300, 0)
+    verdicts = contrasts.contrasts(found).query("format == operator == 'all'").set_index("question")["verdict"]
+    return contrasts.layers(found).groupby("quantity")["value"].agg(
+        lambda some: set(some.dropna())
+    ), verdicts.to_dict()
+
+
+def test_the_layer_is_that_whose_attention_brings_the_operands(exchanged):
+    """Also where formats share no neuron: the state contains the mark by which neurons know their format."""
+    _, given, tables = exchanged
+    values, verdicts = layers_of(tables)
+    assert values.to_dict() == {"meets": {0}, "leaves": set()}
+    assert verdicts == {"meet": "yes", "served": "yes"}
+    assert {donor for some in given.values() for donor in some["donor"]} == {"format", "repair"}
+    for table in tables.values():
+        assert table.loc[table["donor"] == "format", "donor_answer"].all()
+        assert table["permuted_answer"].max() < 0.5
+
+
+def constructed(meets, prompts=40, layers=7, before=0.1, after=1):
+    """Tables of two formats whose donors decide the answer from known layers on, by (target, donor)."""
+    rng, tables = np.random.default_rng(0), {}
+    for target, donor in meets:
+        share = np.where(np.arange(layers) < meets[target, donor], before, after)
+        some = pd.DataFrame({"a": np.repeat(range(prompts), layers), "b": -1})
+        some = some.assign(donor="format", donor_format=donor)
+        outputs = rng.random((prompts, layers)) < share
+        some = some.assign(layer=np.tile(np.arange(layers), prompts), donor_answer=outputs.ravel())
+        some = some.assign(own_answer=~some["donor_answer"], permuted_answer=0.1)
+        tables.setdefault((target, "sum"), []).append(some)
+    return {cell: pd.concat(parts) for cell, parts in tables.items()}
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "meet", "served"),
+    [
+        (2, (2, 2), "yes", "yes"),
+        (2, (2, 3), "yes", "no"),  # one layer apart
+        (2, (2, 4), "no", "no"),
+        (2, (3, 3), "yes", "no"),  # together, but later than the own format's state
+        (7, (7, 7), "undefined", "undefined"),
+    ],
+)
+def test_meeting_layers_are_those_of_constructed_measurements(own, others, meet, served):
+    meets = {("f", "f"): own, ("f", "g"): others[0], ("g", "g"): own, ("g", "f"): others[1]}
+    values, verdicts = layers_of(constructed(meets))
+    assert values["meets"] == ({own, *others} if own < 7 else set())
+    assert verdicts == {"meet": meet, "served": served}
+
+
+def test_permuted_donors_never_arrive(exchanged):
+    _, _, tables = exchanged
+    rng = np.random.default_rng(0)
+    others = {
+        cell: table.assign(donor_answer=rng.random(len(table)) < table["permuted_answer"])
+        for cell, table in tables.items()
+    }
+    values, verdicts = layers_of(others)
+    assert values["meets"] == set()
+    assert verdicts == {"meet": "undefined", "served": "undefined"}
+
+
+def sums(prompts):
+    """The operands that prompts of the planted model's templates name."""
+    return [tuple(map(int, re.findall(r"\d+", prompt))) for prompt in prompts]
+
+
+def test_donors_are_right_and_have_another_answer(exchanged):
+    run, given, _ = exchanged
+    wrong = 0
+    for name, some in given.items():
+        output = run.tokenizer.number_tokens
+        for kind, rows in some.groupby("donor"):
+            donors, targets = sums(rows["donor_prompt"]), sums(rows["prompt"])
+            assert targets == list(zip(rows["a"], rows["b"], strict=True))
+            assert rows["donor_token"].tolist() == output(list(map(sum, donors))).tolist()
+            if kind == "format":
+                assert set(rows["donor_format"]) == set(FORMATS)
+                assert rows["own_token"].tolist() == output(list(map(sum, targets))).tolist()
+                assert (rows["own_token"] != rows["donor_token"]).all()
+            else:
+                wrong += len(rows)
+                assert donors == targets
+                assert name == "word"
+                assert rows["own_token"].tolist() == output([7 + sum(pair) for pair in targets]).tolist()
+    assert wrong == 2 * PROMPTS_OF_A_CELL
+
+
+def test_a_copy_has_the_answer_of_the_own_formats_donor(exchanged):
+    _, given, _ = exchanged
+    token = int(given["code"].query("donor_format == 'code'")["donor_token"].mode()[0])
+    copies = pd.DataFrame({"prompt": ["x", "y"], "answer_token": token})
+    copied = with_copies(given["code"], copies, ("code", "addition"), 0).query("donor == 'copied'")
+    own = given["code"].query("donor_format == 'code' and donor_token == @token")
+    assert set(copied["donor_prompt"]) <= {"x", "y"}
+    assert (
+        copied.drop(columns=["donor", "donor_prompt"]).to_numpy().tolist()
+        == own[copied.columns].drop(columns=["donor", "donor_prompt"]).to_numpy().tolist()
+    )

@@ -1,0 +1,29 @@
+"""Activations of the labelled neurons on every problem of a grid."""
+
+
+rule activation_maps:
+    input:
+        model_files="<results>/{model}/model_files.parquet",
+        neurons="<results>/{model}/shared/{operator}/labelled_neurons.parquet",
+    output:
+        shown="<results>/{model}/{format}/{operator}/activation_maps.safetensors",
+        labelled="<results>/{model}/{format}/{operator}/labelled_maps.safetensors",
+    log:
+        "<results>/logs/activation_maps/{model}/{format}/{operator}.log",
+    benchmark:
+        "<results>/benchmarks/activation_maps/{model}/{format}/{operator}.tsv"
+    priority: 1
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("activation-maps"),
+        model=model_options,
+        grid=lambda wildcards: GRIDS[wildcards.operator],
+        template=lambda wildcards: config_check.template_of(config, wildcards.format, wildcards.operator),
+        settings=settings("seed", max_operand="heuristic_max_operand"),
+    resources:
+        **model_job("activation_maps", extra_mb=2000),
+    shell:
+        "python -m form_invariance activation-maps {params.model:q} --model-files {input.model_files:q}"
+        " --neurons {input.neurons:q} --format {wildcards.format:q} {params.grid:q} --template={params.template:q}"
+        " {params.settings:q} --output {output.shown:q} --labelled-output {output.labelled:q} 2> {log:q}"
