@@ -1,4 +1,30 @@
-"""Activations of the labelled neurons on every problem of a grid."""
+"""Activations of the shared neurons over all operands: one choice of neurons per (model, operator), maps per format."""
+
+
+rule labelled_neurons:
+    input:
+        circuit="<results>/{model}/shared/{operator}/classified_circuit.parquet",
+        means=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
+        rankings=every_format("<results>/{model}/{format}/{operator}/ranking.parquet"),
+    output:
+        "<results>/{model}/shared/{operator}/labelled_neurons.parquet",
+    log:
+        "<results>/logs/labelled_neurons/{model}/{operator}.log",
+    benchmark:
+        "<results>/benchmarks/labelled_neurons/{model}/{operator}.tsv"
+    # With what waits for it, the longest chain after the rankings.
+    priority: 1
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("heuristics draw"),
+        settings=settings("seed", k="k_shown"),
+    resources:
+        **table_job(mem_mb=2000),
+    shell:
+        "python -m form_invariance heuristics draw --circuit {input.circuit:q}"
+        " --mean-caches {input.means:q} --rankings {input.rankings:q} {params.settings:q} --output {output:q}"
+        " 2> {log:q}"
 
 
 rule activation_maps:
