@@ -150,7 +150,6 @@ QUESTIONS = {
                 drawn="loss: others' best − other operators'",
             ),
             "accuracy": Part(*_EXCHANGED, "accuracy", KNOCKOUT, SERVES, decides=False),
-            "accuracy kept": Part(*_EXCHANGED, "accuracy", KEEP_ONLY, SERVES, decides=False),
         },
     ),
     "computed": Question(
