@@ -55,7 +55,8 @@ def _by_question(answer: Answer | None) -> dict[str, Row]:
     names = {question.compared: name for name, question in QUESTIONS.items()}
     # Where all are NaN, JSON gave them back as None.
     table = answer.table.astype(dict.fromkeys(("value", "control_value", "difference", "low", "high"), float))
-    return {names[row["question"]]: row for row in table.to_dict("records")}
+    named = table.assign(question=table["question"].map(names))
+    return {row["question"]: row for row in named.to_dict("records")}
 
 
 def _cell(row: Row, question: Question, span: tuple[float, float]) -> dict[str, Any] | None:
