@@ -228,9 +228,8 @@ def test_halves_without_a_size_are_refused(folder, capsys):
     place = words.index("--circuit-halves") + 1
     other = words[place].replace("circuit_halves", "classified_circuit_halves")
     with contextlib.chdir(folder):
-        assert "circuit_halves of embedded-digits/sum_units at k = 15" in refused(
-            [*words[:place], other, *words[place + 1 :]], capsys
-        )
+        said = refused([*words[:place], other, *words[place + 1 :]], capsys)
+    assert re.search(r"circuit_halves of embedded-digits/\w+ at k = 15", said)
 
 
 def test_another_template_than_that_of_the_census_is_refused(folder, tmp_path, capsys):
@@ -239,5 +238,7 @@ def test_another_template_than_that_of_the_census_is_refused(folder, tmp_path, c
     changed = [*words, "--output", str(tmp_path / "x.parquet")]
     changed[place] = "--template=({a}+{b})="
     with contextlib.chdir(folder):
-        assert "the template of symbolic/sum_units '{a}+{b}='" in refused(changed, capsys)
+        assert re.search(
+            r"the template of \w+/\w+ '.*', but this command has '\({a}\+{b}\)='", refused(changed, capsys)
+        )
     assert not (tmp_path / "x.parquet").exists()

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 import yaml
+from altered_source import altered
 from configurations import with_value
 from hostile_values import refusal
 from stub_checkout import done, finished_copy, pending, snakemake
@@ -95,8 +96,8 @@ def test_touch_accepts_another_source_but_no_other_setting(whole):
     assert f"{MODEL} was made with seed: 0 (now 5); run without it" in out
     assert (whole / MODEL / "configuration.json").read_text() == kept
     (whole / "config/config.yaml").write_text(before)
-    with (whole / "src/form_invariance/stages/census/command.py").open("a") as file:
-        file.write("CHANGED = True\n")
+    path = whole / "src/form_invariance/stages/census/command.py"
+    path.write_text(altered(path.read_text(), "census"))
     assert pending(whole) != {}
     done(whole, "--touch")
     assert pending(whole) == {}

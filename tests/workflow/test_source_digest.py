@@ -247,3 +247,10 @@ def test_a_changed_definition_changes_the_commands_that_reach_it(number, tmp_pat
             name,
         )
     source_digest._next.cache_clear()
+
+
+def test_the_digest_of_the_package_is_the_same_in_every_process():
+    code = "from form_invariance.workflow.source_digest import package_digest; print(package_digest())"
+    seeds = [{**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": str(PACKAGE.parent)} for seed in (1, 2)]
+    digests = {subprocess.check_output([sys.executable, "-c", code], env=environment) for environment in seeds}
+    assert len(digests) == 1

@@ -68,7 +68,7 @@ def read(path: Path) -> Source:
         definition = Definition()
         _add(definition, statement, with_types, in_class=False)
         # A docstring leaves nothing.
-        for name in (bound(statement) or {LOOSE}) if definition.parts else ():
+        for name in sorted(bound(statement) or {LOOSE}) if definition.parts else ():
             known = source.definitions.setdefault(name, Definition())
             known.parts += definition.parts
             known.names |= definition.names

@@ -150,7 +150,7 @@ def package_digest() -> str:
     for path in sorted(_ROOT.rglob("*")):
         if path.suffix == ".py":
             source = read(path)
-            definitions = {name: definition.digest for name, definition in source.definitions.items()}
+            definitions = sorted((name, definition.digest) for name, definition in source.definitions.items())
             parts[str(path.relative_to(_ROOT))] = definitions, source.imports
         elif path.suffix in DATA_SUFFIXES:
             parts[str(path.relative_to(_ROOT))] = _of_data(path)

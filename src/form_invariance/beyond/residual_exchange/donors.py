@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.beyond.residual_exchange.table import COPIED, FORMAT, OPERATOR, REPAIR
+from form_invariance.errors import UserError
 from form_invariance.randomness import generator
 from form_invariance.stages.dataset.prompts import eval_rows
 from form_invariance.stages.transfer.conditions import pair_censuses
@@ -26,8 +27,18 @@ def donations(
 
     Returns:
         Columns donor, donor_format, a, b, prompt, own_token, donor_prompt, donor_token.
+
+    Raises:
+        UserError: a dataset has neither the format nor the operator of the cell, or the cell's own is missing.
     """
     name, operator = cell
+    odd = [key for key in datasets if name != key[0] and operator != key[1]]
+    if odd or cell not in datasets:
+        said = f"{'/'.join(odd[0])} is given" if odd else "that of this cell is not"
+        raise UserError(
+            f"--datasets of {name}/{operator} must have a file for each format of the operator, and for each "
+            f"operator of the format, but {said}"
+        )
     problems = {key: eval_rows(table) for key, table in datasets.items()}
     targets, parts = problems[cell], []
     for (form, other), donors in problems.items():
