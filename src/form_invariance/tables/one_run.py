@@ -44,7 +44,13 @@ def begin(inputs: Mapping[str, Option], settings: Mapping[str, Any], sizes: Mapp
 
 def _check_cells(stamps: Mapping[str, Files], marks: Mapping[str, type | None]) -> None:
     """Check that the models, formats and operators of a command's files belong together."""
-    of_one_model = [file for option in stamps if marks[option] is not OfAnyModel for file in stamps[option]]
+    of_one_model = [
+        file
+        for option in stamps
+        if marks[option] is not OfAnyModel
+        for file in stamps[option]
+        if "model" in file[1]["keys"]
+    ]
     _check_same("model", of_one_model[:1], *([file] for file in of_one_model))
     by_kind: dict[tuple[str, str], list[tuple[str, Stamp]]] = {}
     for option, files in stamps.items():
