@@ -106,18 +106,20 @@ def test_knocked_out_against_the_strongest_control(k):
     agrees(interval(pd.concat(differences), half), verdict("necessary", "probability", k))
 
 
-def pairs_of(condition, k):
-    """The pairs of one condition of transfer, of all operators."""
+def pairs_of(half, condition, k):
+    """The pairs of one condition of transfer, of all operators; half: before the names of the circuits."""
     paths = sorted(MODEL.glob("shared/*/transfer_pairs.parquet"))
-    table = pd.concat(pd.read_parquet(path).assign(operator=path.parts[-2]) for path in paths)
-    table = table[(table["condition"] == condition) & (table["k"] == k)]
-    cell = table["operator"] + " " + table["donor"] + " " + table["target"]
+    table = pd.concat(pd.read_parquet(path) for path in paths)
+    table = table[
+        (table["intervention"] == condition) & (table["neurons"] == f"{half}circuit") & (table["k"] == k)
+    ]
+    cell = table["operator"] + " " + table["donor"] + " " + table["format"]
     return table.assign(cell=cell, problem=problem(table))
 
 
 def imposed(half, k):
     """How often the donor's answer comes out, minus that of permuted donors, by pair."""
-    table = pairs_of(half + "mismatched", k)
+    table = pairs_of(half, "mismatched", k)
     value = table["donor_answer"].astype(float) - table["permuted_answer"]
     return table.assign(value=value).dropna(subset="value")
 
@@ -125,9 +127,9 @@ def imposed(half, k):
 def beyond_the_answer(half, k):
     """The same problem's donor minus another one with the same answer, by pair."""
     keys = ["cell", "operator", "a", "b", "problem"]
-    conditions = (pairs_of(half + name, k) for name in ("matched", "same_answer"))
+    conditions = (pairs_of(half, name, k) for name in ("matched", "same_answer"))
     both = pd.merge(*conditions, on=keys, suffixes=("_own", "_other"))
-    return both.assign(value=both["recovered_own"].astype(float) - both["recovered_other"].astype(float))
+    return both.assign(value=both["correct_own"].astype(float) - both["correct_other"].astype(float))
 
 
 @pytest.mark.parametrize("k", [50, 150])
