@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from form_invariance.drawing import style
 from form_invariance.drawing.style import COLOURS, GREY
-from form_invariance.experiment.contrasts.questions import QUESTIONS
+from form_invariance.experiment.contrasts.questions import LAYERS, QUESTIONS
 from form_invariance.tables.columns import ALL
 from form_invariance.verdicts.summary.lines import pairs, part_of, said, sides, verdicts_at
 from form_invariance.verdicts.summary.table import VERDICTS
@@ -49,6 +49,9 @@ def _draw(axes: Axes, table: pd.DataFrame, decided: pd.DataFrame) -> None:
     """One model: the deciding contrast's interval, a mark for each operator, the verdict and its values."""
     pooled = decided.set_index("question", drop=False)
     table = table[table["metric"] == table["question"].map(pooled["metric"])]
+    # An axis of shares has no place for numbers of layers, which are said in words alone.
+    points = ["difference", "low", "high"]
+    table, pooled = (rows.assign(**rows[points].mask(rows["metric"] == LAYERS)) for rows in (table, pooled))
     axes.axvline(0, color="black", lw=0.6, zorder=0.5)
     # At least a tenth on either side: smaller differences are drawn as none.
     drawn = [*table["difference"], *pooled["low"], *pooled["high"]]
