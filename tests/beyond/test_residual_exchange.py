@@ -12,6 +12,7 @@ from planted_models import TEMPLATES, census_of, model_of, run_of, save
 from small_prompts import PAIRS, PROMPTS
 
 from form_invariance.beyond.residual_exchange import compute, contrasts
+from form_invariance.beyond.residual_exchange.answer import answer
 from form_invariance.beyond.residual_exchange.donors import donations, with_copies
 from form_invariance.experiment.run import Run
 from form_invariance.model import loading
@@ -122,6 +123,18 @@ def test_meeting_layers_are_those_of_constructed_measurements(own, others, meet,
     values, verdicts = layers_of(constructed(meets))
     assert values["meets"] == ({own, *others} if own < 7 else set())
     assert verdicts == {"meet": meet, "served": served}
+
+
+@pytest.mark.parametrize(("layer", "said"), [(0, "on: sum 0."), (3, "on: sum 3."), (7, "on: none.")])
+def test_the_answer_names_the_meeting_layer_of_every_operator(layer, said):
+    both = ("f", "g")
+    found = contrasts.exchanges(constructed({(one, other): layer for one in both for other in both}), 300, 0)
+    tables = {
+        "residual_shares": contrasts.shares(found),
+        "residual_layers": contrasts.layers(found),
+        "residual_contrasts": contrasts.contrasts(found),
+    }
+    assert said in answer(tables, 5)[0].sentence
 
 
 def test_permuted_donors_never_arrive(exchanged):

@@ -29,18 +29,18 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """The layers of every pair of formats, and the contrast there."""
     layers, contrasts = tables["residual_layers"], tables["residual_contrasts"]
     met, served = (contrasts[contrasts["question"] == name].drop(columns="question") for name in (MEET, SERVED))
-    row, compared = (overall(rows).iloc[0] for rows in (met, served))
+    pooled, compared = (overall(rows).iloc[0] for rows in (met, served))
     pairs = layers[(layers["quantity"] == "meets") & (layers["donor_format"] != layers["target_format"])]
     where = [
         f"{operator} {_span(rows)}"
         for operator, rows in pairs.groupby("operator", sort=False)["value"]
-        if rows.any()
+        if rows.notna().any()
     ]
     first = (
         f"A donor of another format decides the answer as often as one of the own format (at least {SERVES:.0%}) "
         f"from these layers on: {'; '.join(where) or 'none'}. Within one layer of each other, "
-        f"over all operators and pairs of formats: {row['verdict']}; within each operator: "
-        + ", ".join(f"{one.operator} {one.verdict}" for one in met[met["operator"] != ALL].itertuples())
+        f"over all operators and pairs of formats: {pooled['verdict']}; within each operator: "
+        + ", ".join(f"{row.operator} {row.verdict}" for row in met[met["operator"] != ALL].itertuples())
         + "."
     )
     second = (

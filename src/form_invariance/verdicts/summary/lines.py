@@ -18,7 +18,8 @@ _LINE = "  {:<41} {:<9} {}"
 """Question, verdict and numbers."""
 
 LEGEND = (
-    "  Values: Jaccard (Same neurons?), share of answers (donors), else probability of the right answer.",
+    "  Values: Jaccard (Same neurons?), share of answers (donors, states), layers (Do the formats meet?), else",
+    "  probability of the right answer.",
     f"  Tiny: below {SMALLEST}. Mixed: yes for one operator, no for another (--operators shows all). n: pairs.",
 )
 """Once, below the lines of all models."""
