@@ -6,13 +6,12 @@ import torch
 from torch import Tensor
 
 from form_invariance.model.decoder import Decoder, logits
-from form_invariance.model.memory import working_bytes
+from form_invariance.model.memory import logits_at_once
 from form_invariance.model.near_readout import NearReadout, log_probabilities_near, precision
 from form_invariance.model.replay import log_probabilities
 
 # Replay rounds otherwise than the ordinary pass, because its matrix products have other shapes.
 _NO_OP_TOLERANCE = {"float32": 1e-3, "tf32": 0.05, "bfloat16": 0.25}
-_LOGITS_BYTES = 2**28
 
 
 def indirect_effect(change_corrupt: Tensor, change_clean: Tensor) -> Tensor:
@@ -34,7 +33,7 @@ def divergence(model: Decoder, x: Tensor) -> Tensor:
     Args:
         x: residual stream after the last layer, (B, 1 + N, d); the first run of each prompt is the clean one.
     """
-    step = max(1, working_bytes(model.device, _LOGITS_BYTES) // (8 * model.config.vocabulary))
+    step = logits_at_once(model)
     sums = []
     for runs in x:
         clean, *patched = (

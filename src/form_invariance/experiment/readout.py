@@ -10,9 +10,7 @@ from torch import Tensor
 from form_invariance.errors import UserError
 from form_invariance.model.batches import in_order
 from form_invariance.model.decoder import Decoder, logits
-from form_invariance.model.memory import working_bytes
-
-_READOUT_BYTES = 2**28
+from form_invariance.model.memory import logits_at_once
 
 
 def check_finite(values: Tensor, what: str) -> Tensor:
@@ -84,7 +82,7 @@ def read_out(model: Decoder, x: Tensor, answers: Tensor, center: bool) -> Readou
     """
     shape = x.shape[:-1]
     rows, wanted = x.reshape(-1, x.shape[-1]), answers.expand(shape).reshape(-1)
-    step = max(1, working_bytes(model.device, _READOUT_BYTES) // (8 * model.config.vocabulary))
+    step = logits_at_once(model)
     pieces = []
     for start in range(0, len(rows), step):
         piece = slice(start, start + step)

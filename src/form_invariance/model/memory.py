@@ -7,6 +7,7 @@ import torch
 from form_invariance.model.decoder import Decoder
 
 _GPU_SHARE = 8
+_LOGITS_BYTES = 2**28
 _CPU_ROWS = 512, 2048
 """Fewer rows make slow matrix products on a CPU; more are no faster."""
 _CPU_NEURONS = 2**20
@@ -30,6 +31,11 @@ def working_bytes(device: torch.device, on_cpu: int) -> int:
         on_cpu: the amount on a CPU, where pieces that fit into the processor's cache are fastest.
     """
     return max(on_cpu, _gpu_bytes(device)) if device.type == "cuda" else on_cpu
+
+
+def logits_at_once(model: Decoder) -> int:
+    """How many rows of logits over the vocabulary are made at once."""
+    return max(1, working_bytes(model.device, _LOGITS_BYTES) // (8 * model.config.vocabulary))
 
 
 def rows_at_once(model: Decoder) -> int:

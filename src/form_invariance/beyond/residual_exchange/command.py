@@ -19,8 +19,8 @@ def residual_exchange(
 
     Args:
         dataset: dataset table of the cell, whose eval prompts receive
-        datasets: dataset tables of the cell's operator in every format, and of its format for every operator
-        censuses: census table of the cell's operator in every format
+        datasets: dataset tables of the cell's operator in all formats, and of its format for all operators
+        censuses: census table of the cell's operator in all formats
         tasks: copying tasks, as JSON: as in a configuration, with the limits of all their operands
         output: table by prompt
     """
@@ -32,25 +32,19 @@ def residual_exchange(
     from form_invariance.experiment.model_options import load_model
     from form_invariance.experiment.options import json_object
     from form_invariance.experiment.run import Run
-    from form_invariance.problems.configured import task_of
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.dataset.table import DATASET
-    from form_invariance.stages.transfer.copies import right_copies
+    from form_invariance.stages.transfer.copies import right_copies, tasks_in
     from form_invariance.tables.files import read_tables, write_table
     from form_invariance.tables.keys import by_cell, by_key, keys_of
 
     keys = keys_of(dataset)
     cell = keys["format"], keys["operator"]
-    answered = read_tables(by_key(censuses, "format"), CENSUS)
-    given = donations(cell, read_tables(by_cell(datasets), DATASET), answered, seed)
+    censuses_by_format = read_tables(by_key(censuses, "format"), CENSUS)
+    donors = donations(cell, read_tables(by_cell(datasets), DATASET), censuses_by_format, seed)
     run = Run(*load_model(model), first=0)
-    copying = {
-        name: (task_of(task, {}), task["templates"][cell[0]])
-        for name, task in json_object(tasks, "--tasks").items()
-        if cell[0] in task["templates"]
-    }
-    if copying:
-        wanted = given["donor_token"].unique()
-        given = with_copies(given, right_copies(run, copying, wanted, len(given), seed), cell, seed)
+    if copying := tasks_in(cell[0], json_object(tasks, "--tasks")):
+        copies = right_copies(run, copying, donors["donor_token"].unique(), len(donors), seed)
+        donors = with_copies(donors, copies, cell, seed)
     provenance = {**settings, "device": str(run.model.device)}
-    write_table(run_exchanges(run, given), output, RESIDUAL_EXCHANGE, provenance, keys)
+    write_table(run_exchanges(run, donors), output, RESIDUAL_EXCHANGE, provenance, keys)

@@ -27,13 +27,12 @@ from form_invariance.experiment.readout import check_finite
 from form_invariance.experiment.run import Run
 from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import Decoder, finish_layer, logits
-from form_invariance.model.memory import rows_at_once, working_bytes
+from form_invariance.model.memory import logits_at_once, rows_at_once
 from form_invariance.model.replay import LastTokenCache, attend, build_cache, select
 from form_invariance.stages.transfer.directions import permuted
 from form_invariance.tables.progress import Progress
 
 _BATCH = 32
-_LOGITS_BYTES = 2**28
 
 
 def exchange(model: Decoder, cache: LastTokenCache, given: Tensor) -> Tensor:
@@ -60,23 +59,20 @@ def read_two(model: Decoder, x: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]
         x: residual stream after the last layer, (B, N, d).
         tokens: (B, 2).
     """
-    rows, wanted = x.flatten(0, 1), tokens.repeat_interleave(x.shape[1], 0)
-    step = max(1, working_bytes(model.device, _LOGITS_BYTES) // (8 * model.config.vocabulary))
-    found, predicted = [], []
-    for some, pair in zip(rows.split(step), wanted.split(step), strict=True):
-        z = check_finite(logits(model, some), "the model's logits")
-        found.append((z.gather(1, pair) - z.logsumexp(1, keepdim=True)).double().exp())
+    step, pairs = logits_at_once(model), tokens.repeat_interleave(x.shape[1], 0)
+    probabilities, predicted = [], []
+    for rows, pair in zip(x.flatten(0, 1).split(step), pairs.split(step), strict=True):
+        z = check_finite(logits(model, rows), "the model's logits")
+        probabilities.append((z.gather(1, pair) - z.logsumexp(1, keepdim=True)).double().exp())
         predicted.append(z.argmax(1))
-    return torch.cat(found).view(*x.shape[:2], 2), torch.cat(predicted).view(x.shape[:2])
+    return torch.cat(probabilities).view(*x.shape[:2], 2), torch.cat(predicted).view(x.shape[:2])
 
 
 def _states(run: Run, prompts: Sequence[str]) -> Tensor:
-    """Residual stream of the last token after every layer, (P, layers, d); each prompt runs once."""
-    unique = sorted(set(prompts))
-    rows, batches = zip(*by_length(run.tokens(unique), _BATCH), strict=True)
-    states = in_order(rows, [build_cache(run.model, some, 0).residual[1:] for some in batches], 1)
-    place = {prompt: number for number, prompt in enumerate(unique)}
-    return states[:, [place[prompt] for prompt in prompts]].transpose(0, 1)
+    """Residual stream of the last token after every layer, (P, layers, d)."""
+    rows, batches = zip(*by_length(run.tokens(prompts), _BATCH), strict=True)
+    states = [build_cache(run.model, batch, 0).residual[1:] for batch in batches]
+    return in_order(rows, states, 1).transpose(0, 1)
 
 
 @torch.no_grad()
@@ -88,25 +84,25 @@ def run_exchanges(run: Run, donations: pd.DataFrame) -> pd.DataFrame:
     """
     model = run.model
     tokens = torch.tensor(donations[["donor_token", "own_token"]].to_numpy().tolist(), device=model.device)
+    donor_prompts, donor_of = np.unique(donations["donor_prompt"], return_inverse=True)
+    states, donors = _states(run, donor_prompts.tolist()), torch.from_numpy(donor_of)
     by_target = donations.groupby("prompt").indices
     targets, progress = [str(prompt) for prompt in by_target], Progress(len(donations), "donors")
-    every, found, outputs = [], [], []
-    for batch, some in by_length(run.tokens(targets), _BATCH):
-        cache = build_cache(model, some, 0)
+    at_once = max(1, rows_at_once(model) // model.config.n_layers)
+    done, probabilities, outputs = [], [], []
+    for batch, prompt_tokens in by_length(run.tokens(targets), _BATCH):
+        cache = build_cache(model, prompt_tokens, 0)
         pairs = torch.tensor(
-            [(place, row) for place, target in enumerate(batch) for row in by_target[targets[target]]]
+            [(number, row) for number, target in enumerate(batch) for row in by_target[targets[target]]]
         )
-        states = _states(run, donations["donor_prompt"].iloc[pairs[:, 1].numpy()].tolist())
-        at_once = max(1, rows_at_once(model) // model.config.n_layers)
-        for piece, given in zip(pairs.split(at_once), states.split(at_once), strict=True):
-            places, rows = piece.T
-            x = exchange(model, select(cache, places.to(model.device)), given)
+        for numbers, rows in (piece.T for piece in pairs.split(at_once)):
+            x = exchange(model, select(cache, numbers.to(model.device)), states[donors[rows].to(model.device)])
             probability, predicted = read_two(model, x, tokens[rows])
-            every.append(rows)
-            found.append(probability)
+            done.append(rows)
+            probabilities.append(probability)
             outputs.append(predicted)
             progress.add(len(rows))
-    return _table(donations, tokens, in_order(every, found, 0), in_order(every, outputs, 0))
+    return _table(donations, tokens, in_order(done, probabilities, 0), in_order(done, outputs, 0))
 
 
 def _table(donations: pd.DataFrame, tokens: Tensor, probability: Tensor, predicted: Tensor) -> pd.DataFrame:

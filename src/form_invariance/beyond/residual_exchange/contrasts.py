@@ -38,7 +38,8 @@ class Exchanged:
         self.problems: list[Problem] = problems_of(operator, first["a"], first["b"])
         weights = resampling(self.problems, resamples, seed)
         values = {name: table[name].to_numpy(float).reshape(-1, layers).T for name in MEASURES}
-        self.shares = {name: resampled(some, weights) for name, some in values.items()}
+        self.shares = {name: resampled(by_layer, weights) for name, by_layer in values.items()}
+        self.layers = layers
 
 
 Key = tuple[str, str, str, str]
@@ -54,19 +55,19 @@ def exchanges(tables: Mapping[tuple[str, str], pd.DataFrame], resamples: int, se
     }
 
 
-def shares(found: Mapping[Key, Exchanged]) -> pd.DataFrame:
+def shares(exchanged: Mapping[Key, Exchanged]) -> pd.DataFrame:
     """The table of shares: means over the targets' formats, and over the formats of other formats' donors."""
     groups: dict[tuple[str, str], list[Exchanged]] = {}
-    for (operator, target, kind, donor), one in found.items():
+    for (operator, target, kind, donor), cell in exchanged.items():
         name = (OWN if donor == target else OTHERS) if kind == FORMAT else kind
-        groups.setdefault((operator, name), []).append(one)
+        groups.setdefault((operator, name), []).append(cell)
     parts = []
-    for (operator, name), some in groups.items():
-        means = {measure: np.mean([one.shares[measure] for one in some], 0) for measure in MEASURES}
+    for (operator, name), cells in groups.items():
+        means = {measure: np.mean([cell.shares[measure] for cell in cells], 0) for measure in MEASURES}
         _, low, high = zip(*map(resampled_interval, means["donor_answer"].T), strict=True)
         columns = {"layer": range(len(low)), "low": low, "high": high}
         columns |= {measure: array[0] for measure, array in means.items()}
-        prompts = sum(len(one.problems) for one in some)
+        prompts = sum(len(cell.problems) for cell in cells)
         parts.append(pd.DataFrame(columns).assign(operator=operator, donor=name, prompts=prompts))
     return pd.concat(parts, ignore_index=True)
 
@@ -88,7 +89,7 @@ def arrival(own: Exchanged) -> np.ndarray:
 
 def meeting(own: Exchanged, other: Exchanged) -> np.ndarray:
     """Where another format's donors do nearly what the own format's do, as in `first_layer`."""
-    ours, theirs = (one.shares["donor_answer"] for one in (own, other))
+    ours, theirs = (cell.shares["donor_answer"] for cell in (own, other))
     return first_layer((ours >= ARRIVED) & (theirs >= SERVES * ours))
 
 
@@ -98,46 +99,46 @@ def leaving(own: Exchanged) -> np.ndarray:
     return np.where(kept.any(1), kept.shape[1] - 1 - kept[:, ::-1].argmax(1), -1)
 
 
-def of_formats(found: Mapping[Key, Exchanged]) -> Iterator[tuple[str, str, str, Exchanged, Exchanged]]:
+def of_formats(exchanged: Mapping[Key, Exchanged]) -> Iterator[tuple[str, str, str, Exchanged, Exchanged]]:
     """Operator, target's and donor's format, the own format's donors, and the donors of each format."""
-    for (operator, target, kind, donor), one in found.items():
-        own = found.get((operator, target, FORMAT, target))
-        if kind == FORMAT and own:
-            yield operator, target, donor, own, one
+    for (operator, target, kind, donor), of_donor in exchanged.items():
+        of_target = exchanged.get((operator, target, FORMAT, target))
+        if kind == FORMAT and of_target:
+            yield operator, target, donor, of_target, of_donor
 
 
-def layers(found: Mapping[Key, Exchanged]) -> pd.DataFrame:
+def layers(exchanged: Mapping[Key, Exchanged]) -> pd.DataFrame:
     """The table of layers."""
     table = []
-    for operator, target, donor, own, one in of_formats(found):
-        for quantity, values in (("meets", meeting(own, one)), ("leaves", leaving(one))):
-            never = values[0] in (-1, one.shares["own_answer"].shape[1])
+    for operator, target, donor, of_target, of_donor in of_formats(exchanged):
+        for quantity, values in (("meets", meeting(of_target, of_donor)), ("leaves", leaving(of_donor))):
+            never = values[0] in (-1, of_donor.layers)
             value, low, high = resampled_interval(np.full(len(values), np.nan) if never else values)
             names = {"operator": operator, "donor_format": donor, "target_format": target, "quantity": quantity}
             table.append({**names, "value": value, "low": low, "high": high})
     return pd.DataFrame(table)
 
 
-def contrasts(found: Mapping[Key, Exchanged]) -> pd.DataFrame:
+def contrasts(exchanged: Mapping[Key, Exchanged]) -> pd.DataFrame:
     """The table of contrasts: do formats meet in one layer, and does another format's state do as well?"""
-    others = [some for some in of_formats(found) if some[1] != some[2]]
+    others = [pair for pair in of_formats(exchanged) if pair[1] != pair[2]]
     served: dict[tuple[str, str], Pair] = {}
-    for operator, target in dict.fromkeys(some[:2] for some in others):
-        of_target = [some[3:] for some in others if some[:2] == (operator, target)]
-        own = of_target[0][0]
+    for operator, target in dict.fromkeys(pair[:2] for pair in others):
+        of_donors = [pair[3:] for pair in others if pair[:2] == (operator, target)]
+        own = of_donors[0][0]
         # Where the state never arrives there is nothing to compare.
         at = arrival(own)
-        place = np.arange(len(at)), np.minimum(at, own.shares["own_answer"].shape[1] - 1)
-        ours, *theirs = (one.shares["donor_answer"][place] for one in (own, *(other for _, other in of_target)))
-        first = np.where(at > place[1], np.nan, np.mean(theirs, 0))
+        layer = np.arange(len(at)), np.minimum(at, own.layers - 1)
+        ours, *theirs = (cell.shares["donor_answer"][layer] for cell in (own, *(other for _, other in of_donors)))
+        first = np.where(at == own.layers, np.nan, np.mean(theirs, 0))
         served[target, operator] = Pair(first, SERVES * ours, (own.problems,))
     table: list[dict[str, Any]] = [{"question": SERVED, **row} for row in rows(served)]
-    for operator in [*dict.fromkeys(some[0] for some in others), ALL]:
-        chosen = [some for some in others if operator in (some[0], ALL)]
-        met = np.stack([meeting(own, other) for *_, own, other in chosen])
-        never = met[:, 0].min() == chosen[0][3].shares["own_answer"].shape[1]
+    for operator in [*dict.fromkeys(pair[0] for pair in others), ALL]:
+        pairs = [pair for pair in others if operator in (pair[0], ALL)]
+        met = np.stack([meeting(own, other) for *_, own, other in pairs])
+        never = met[:, 0].min() == pairs[0][3].layers
         spread = np.full(met.shape[1], np.nan) if never else met.max(0) - met.min(0)
         limit = np.full(met.shape[1], ONE_LAYER)
-        pair = Pair(limit, spread, tuple(other.problems for *_, other in chosen))
+        pair = Pair(limit, spread, tuple(other.problems for *_, other in pairs))
         table.append({"question": MEET, "format": ALL, "operator": operator, **described(pair)})
     return pd.DataFrame(table)

@@ -10,6 +10,7 @@ from form_invariance.errors import UserError
 from form_invariance.randomness import generator
 from form_invariance.stages.dataset.prompts import eval_rows
 from form_invariance.stages.transfer.conditions import pair_censuses
+from form_invariance.stages.transfer.copies import copies_of
 
 Cell = tuple[str, str]
 """Format and operator."""
@@ -80,14 +81,14 @@ def _with_another_answer(targets: pd.DataFrame, donors: pd.DataFrame, rng: np.ra
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def with_copies(given: pd.DataFrame, copies: pd.DataFrame, cell: Cell, seed: int) -> pd.DataFrame:
+def with_copies(donors: pd.DataFrame, copies: pd.DataFrame, cell: Cell, seed: int) -> pd.DataFrame:
     """The donations, and for each of the own format's donors one with the same answer that copied it.
 
     Args:
         copies: columns prompt and answer_token (`right_copies`).
     """
-    own = given[(given["donor"] == FORMAT) & (given["donor_format"] == cell[0])]
-    own = own[own["donor_token"].isin(copies["answer_token"])]
+    of_format = donors[(donors["donor"] == FORMAT) & (donors["donor_format"] == cell[0])]
     rng = generator(seed, "residual exchange", *cell, COPIED)
-    prompts = [rng.choice(copies.loc[copies["answer_token"] == token, "prompt"]) for token in own["donor_token"]]
-    return pd.concat([given, own.assign(donor=COPIED, donor_prompt=prompts)], ignore_index=True)
+    copied, chosen = copies_of(of_format["donor_token"].to_numpy(), copies, rng)
+    copying = of_format.iloc[copied].assign(donor=COPIED, donor_prompt=chosen["prompt"].to_numpy())
+    return pd.concat([donors, copying], ignore_index=True)

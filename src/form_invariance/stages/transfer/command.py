@@ -55,13 +55,12 @@ def transfer(
     from form_invariance.experiment.measurements import TRANSFER_PAIRS
     from form_invariance.experiment.options import json_object
     from form_invariance.experiment.run import load_run, of_run
-    from form_invariance.problems.configured import task_of
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.circuit.compute import read_circuits, read_halves
     from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.patching.table import RANKING
     from form_invariance.stages.transfer.conditions import plan, with_halves
-    from form_invariance.stages.transfer.copies import answers_of_donors, right_copies, with_copies
+    from form_invariance.stages.transfer.copies import answers_of_donors, right_copies, tasks_in, with_copies
     from form_invariance.stages.transfer.directions import transfer_tables
     from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
     from form_invariance.stages.transfer.table import DIRECTION, TRANSFER
@@ -77,13 +76,8 @@ def transfer(
     run = load_run(model)
     copies = {}
     for name in answered:
-        stated = {
-            task: (task_of(one, {}), one["templates"][name])
-            for task, one in copying.items()
-            if name in one["templates"]
-        }
-        if stated:
-            copies[name] = right_copies(run, stated, answers_of_donors(plans, name), pairs, seed)
+        if in_format := tasks_in(name, copying):
+            copies[name] = right_copies(run, in_format, answers_of_donors(plans, name), pairs, seed)
     plans = with_halves(with_copies(plans, copies, seed, operator))
     formats, means = {}, {}
     for name, ranking in ranked.items():

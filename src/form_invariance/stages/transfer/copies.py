@@ -5,6 +5,7 @@ Such a donor has the answer, but did not compute it. So what it corrects or impo
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import torch
 
 from form_invariance.experiment.intervene import answer
 from form_invariance.experiment.run import Run
-from form_invariance.problems.configured import prepare, problems_for
+from form_invariance.problems.configured import prepare, problems_for, task_of
 from form_invariance.problems.tasks import Task, stated
 from form_invariance.randomness import generator
 from form_invariance.stages.transfer.conditions import Condition, Group, Plans
@@ -39,10 +40,17 @@ def _copied(
         positions: of the targets in their group.
         wanted: token ids of the answers, likewise.
     """
+    copied, chosen = copies_of(wanted, copies, rng)
+    return Condition(name, positions[copied], donor, chosen["prompt"].tolist(), chosen["answer_token"].to_numpy())
+
+
+def copies_of(
+    answers: np.ndarray, copies: pd.DataFrame, rng: np.random.Generator
+) -> tuple[np.ndarray, pd.DataFrame]:
+    """The numbers of the answers (token ids) that a prompt copies, and such a prompt for each, at random."""
     by_answer = copies.groupby("answer_token").indices
-    some = np.flatnonzero(np.isin(wanted, copies["answer_token"]))
-    given = copies.iloc[[int(rng.choice(by_answer[token])) for token in wanted[some].tolist()]]
-    return Condition(name, positions[some], donor, given["prompt"].tolist(), given["answer_token"].to_numpy())
+    copied = np.flatnonzero(np.isin(answers, copies["answer_token"]))
+    return copied, copies.iloc[[int(rng.choice(by_answer[token])) for token in answers[copied].tolist()]]
 
 
 def with_copies(plans: Plans, copies: Mapping[str, pd.DataFrame], seed: int, operator: str) -> Plans:
@@ -85,29 +93,38 @@ def answers_of_donors(plans: Plans, donor: str) -> np.ndarray:
     return np.unique(np.concatenate(found))
 
 
+def tasks_in(form: str, tasks: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Task, str]]:
+    """The tasks that have a template in a format, and this template, from tasks as in a configuration."""
+    return {
+        name: (task_of(task, {}), task["templates"][form])
+        for name, task in tasks.items()
+        if form in task["templates"]
+    }
+
+
 def right_copies(
-    run: Run, tasks: Mapping[str, tuple[Task, str]], wanted: np.ndarray, most: int, seed: int
+    run: Run, tasks: Mapping[str, tuple[Task, str]], answers: np.ndarray, most: int, seed: int
 ) -> pd.DataFrame:
     """Prompts of a format's copying tasks that the unmodified model answers right.
 
     Args:
-        tasks: by name, with their templates in this format.
-        wanted: token ids of the answers; prompts with others are not run.
+        tasks: from `tasks_in`.
+        answers: their token ids; prompts with others are not run.
         most: prompts that are run; of every answer as many, if there are.
         seed: of their choice.
 
     Returns:
         Columns prompt and answer_token.
     """
-    every = []
+    parts = []
     for name, (task, template) in tasks.items():
         problems = problems_for(task, template)
         problems = problems.iloc[generator(seed, "copied", name).permutation(len(problems))]
         problems = problems[stated(task, problems).groupby("target").cumcount() < most]
         prompts, tokens = prepare(task, run.tokenizer, template, problems, f"the task {name}")
-        every.append(pd.DataFrame({"prompt": prompts, "answer_token": tokens}))
-    table = pd.concat(every).drop_duplicates("prompt")
-    table = table[table["answer_token"].isin(wanted)].reset_index(drop=True)
+        parts.append(pd.DataFrame({"prompt": prompts, "answer_token": tokens}))
+    table = pd.concat(parts).drop_duplicates("prompt")
+    table = table[table["answer_token"].isin(answers)].reset_index(drop=True)
     order = table.groupby("answer_token").cumcount().sort_values(kind="stable").index
     table = table.loc[order[:most]]
     if len(table):
