@@ -71,7 +71,7 @@ def by_prompt(name: str, *keys: str) -> Schema:
     """The schema of a table by prompt.
 
     Args:
-        keys: of the whole table, beside the model.
+        keys: of the whole table, in addition to the model.
     """
     columns = {column: meaning for column, meaning in (_COLUMNS | _METRICS).items() if column not in keys}
     return Schema(name, columns, ("model", *keys))

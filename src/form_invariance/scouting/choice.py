@@ -147,9 +147,9 @@ def untried(questions: Sequence[Question], trials: pd.DataFrame, examples: str |
     """That a level has fewer trials than its questions ask for, as a sentence."""
     wordings = sum(len(texts) for question in questions for texts in question.wordings.values())
     every = wordings * len(counts_of(examples))
-    return [f"{every - len(trials)} of {every} trials: more take over a tenth of --minutes"] * (
-        len(trials) < every
-    )
+    if len(trials) == every:
+        return []
+    return [f"{every - len(trials)} of {every} trials: more take over a tenth of --minutes"]
 
 
 def _worst(tried: pd.DataFrame, cells: Sequence[tuple[str, str]]) -> str:

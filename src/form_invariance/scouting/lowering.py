@@ -25,32 +25,33 @@ def smaller(experiment: Experiment, steps: Sequence[Settings]) -> Iterator[Small
     Args:
         steps: from `sizes.steps`.
     """
-    own = [number for number in CANDIDATES if number < experiment.width]
+    numbers = [number for number in CANDIDATES if number < experiment.width]
     most = min(CANDIDATES[0], experiment.width)
-    step, few, candidates = steps[-1], False, most
+    step, candidates = steps[-1], most
     yield experiment, {**step, **circuits(most)}, "", ""
     tasks = few_tasks(experiment.tasks)
     if gone := [name for name in experiment.tasks if name not in tasks]:
         experiment = replace(experiment, tasks=tasks)
         yield experiment, {**step, **circuits(most)}, "tasks", f"tasks {', '.join(gone)}"
-    every, few = circuits(most)["k"], True
-    if gone := [str(k) for k in every if k not in circuits(most, few)["k"]]:
-        yield experiment, {**step, **circuits(most, few)}, "k", f"circuit sizes {', '.join(gone)}"
+    fewer = circuits(most, few=True)
+    if gone := [str(k) for k in circuits(most)["k"] if k not in fewer["k"]]:
+        yield experiment, {**step, **fewer}, "k", f"circuit sizes {', '.join(gone)}"
 
-    def with_candidates(numbers: Sequence[int]) -> Iterator[Smaller]:
-        for number in numbers:
-            yield experiment, {**step, **circuits(number, few)}, "candidates", f"candidates {number + 1} to {most}"
+    def with_candidates(largest_first: Sequence[int]) -> Iterator[Smaller]:
+        for number in largest_first:
+            settings = {**step, **circuits(number, few=True)}
+            yield experiment, settings, "candidates", f"candidates {number + 1} to {most}"
 
-    for found in with_candidates([number for number in own if number >= ENOUGH]):
-        candidates = found[1]["candidates"]
-        yield found
+    for lowered in with_candidates([number for number in numbers if number >= ENOUGH]):
+        candidates = lowered[1]["candidates"]
+        yield lowered
     for step in reversed(steps[:-1]):
         prompts = (
             f"prompts beyond {step['train_prompts']} to rank neurons and {step['eval_prompts']} to test circuits"
         )
-        yield experiment, {**step, **circuits(candidates, few)}, "prompts", prompts
-    yield from with_candidates([number for number in own if number < ENOUGH])
-    settings = {**step, **circuits(min([*own, most]), few)}
+        yield experiment, {**step, **circuits(candidates, few=True)}, "prompts", prompts
+    yield from with_candidates([number for number in numbers if number < ENOUGH])
+    settings = {**step, **circuits(min([*numbers, most]), few=True)}
     if max(question.digits for question in experiment.questions) > 2:
         experiment = replace(experiment, digits=2)
         yield experiment, settings, "digits", "digits before the tens"

@@ -99,5 +99,6 @@ def fit(
             return text, config, seconds, said
     raise UserError(
         f"--minutes {longest / 60:g}: the smallest experiment takes about {math.ceil(seconds / 60)} minutes at "
-        f"{rate / 1e12:.2g} TFLOP/s; give it so many minutes, a smaller model or another machine's --tflops"
+        f"{rate / 1e12:.2g} TFLOP/s; give this number of minutes, a smaller model, or the --tflops of another "
+        "machine"
     )

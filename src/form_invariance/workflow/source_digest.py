@@ -31,7 +31,7 @@ def file_of(module: str) -> Path | None:
 
 
 def _resolved(module: str, name: str) -> Iterator[Reference]:
-    """The definitions that a name of a module stands for, whichever module defines it."""
+    """The definitions to which a name in a module refers; another module may define them."""
     if not (path := file_of(module)):
         return
     source = read(path)
@@ -46,7 +46,7 @@ def _resolved(module: str, name: str) -> Iterator[Reference]:
 
 
 def _member(module: str, name: str) -> Iterator[Reference]:
-    """What an imported name stands for: a module as a value counts in full."""
+    """The definitions to which an imported name refers: all of a module that is used as a value."""
     yield from _resolved(f"{module}.{name}", ALL) if file_of(f"{module}.{name}") else _resolved(module, name)
 
 
@@ -124,9 +124,9 @@ def source_digest(command: str, *more: str, text: str = "") -> str:
         if definition := read(path).definitions.get(name):
             parts[".".join(filter(None, [module.removeprefix(f"{_PACKAGE}."), name]))] = definition.digest
     parts |= {str(file.relative_to(_ROOT)): _of_data(file) for folder in folders for file in _data(folder)}
-    made = digest(repr(sorted(parts.items())))
-    _MADE[made] = parts
-    return made
+    code = digest(repr(sorted(parts.items())))
+    _MADE[code] = parts
+    return code
 
 
 def made() -> Mapping[str, Mapping[str, str]]:

@@ -25,7 +25,7 @@ LAYERS = "layers"
 
 @dataclass(frozen=True)
 class Part:
-    """A contrast that a question is decided by, or that is told beside.
+    """A contrast that decides a question, or that only has a row in the table of verdicts.
 
     Attributes:
         contrast: its name; empty where the tables of overlaps, or of the residual stream, hold it.
