@@ -11,7 +11,7 @@ from small_prompts import CACHE_PROMPTS, PAIRS, plain_means, prepare
 
 from form_invariance.experiment import ablation, intervene, readout
 from form_invariance.experiment.controls import Draws, circuit_set, draw_control, match_distance
-from form_invariance.model import decoder
+from form_invariance.model import decoder, memory
 from form_invariance.model import loading as models
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.prompts import PromptTokenizer
@@ -79,7 +79,7 @@ def test_logits_are_read_out_in_pieces_of_a_bounded_size(tiny, monkeypatch):
     answers = torch.tensor([3, 1, 4, 1, 5])
     whole, sizes = readout.read_out(model, x, answers, True), []
     monkeypatch.setattr(readout, "logits", lambda *given: sizes.append(len(given[1])) or decoder.logits(*given))
-    monkeypatch.setattr(readout, "_READOUT_BYTES", 4 * 8 * model.config.vocabulary + 1)
+    monkeypatch.setattr(memory, "_LOGITS_BYTES", 4 * 8 * model.config.vocabulary + 1)
     again = readout.read_out(model, x, answers, True)
     assert sizes == [4, 4, 4, 3]
     for name in ("predicted", "normalized_logit", "probability"):
