@@ -59,8 +59,15 @@ def readout(z, answers, center):
         "accuracy": (z.argmax(-1) == answers).double().numpy(),
         "probability": np.exp(log_probability),
         "normalized_logit": normalized_logit(z, answers, center),
+        "margin": margin(z.double(), answers).numpy(),
         "loss": -log_probability,
     }
+
+
+def margin(z, answers):
+    """logit[r] - the largest logit of another token, from logits (B, V)."""
+    others = torch.arange(z.shape[1]) != answers[:, None]
+    return z.gather(1, answers[:, None])[:, 0] - z[others].view(len(z), -1).max(-1).values
 
 
 def normalized_logit(z, answers, center):

@@ -12,9 +12,9 @@ from planted_models import LATE, PLANTED, TEMPLATES, WIDTH, census_of, run_of
 
 from form_invariance.experiment.contrasts.engine import verdict
 from form_invariance.experiment.contrasts.entries import CONTRASTS as ENTRIES
-from form_invariance.experiment.contrasts.entries import RATE
 from form_invariance.experiment.contrasts.rows import overall
 from form_invariance.experiment.contrasts.table import CONTRASTS
+from form_invariance.experiment.contrasts.values import RATE
 from form_invariance.experiment.controls import Draws
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic

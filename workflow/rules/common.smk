@@ -9,6 +9,7 @@ from form_invariance.experiment.answers import method_of
 from form_invariance.stage_folders import part_of
 from form_invariance.workflow.rule_options import (
     asked_of,
+    dose_sizes,
     expression_of,
     is_table,
     one_of,
@@ -16,6 +17,7 @@ from form_invariance.workflow.rule_options import (
     run_options,
     settings_of,
     task_options,
+    task_sizes,
 )
 
 MODELS = list(config["models"])
@@ -36,6 +38,7 @@ GRIDS = {
 }
 # Of every model, from all that is measured by prompt.
 CONTRASTS = "<results>/{model}/shared/contrasts.parquet"
+SIZES = [*option("best_k", dose_sizes(config)), *option("specificity_k", task_sizes(config))]
 CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 every_format = partial(expand, format=FORMATS, allow_missing=True)
 every_operator = partial(expand, operator=OPERATORS, allow_missing=True)

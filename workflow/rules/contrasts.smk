@@ -6,6 +6,7 @@ TARGETS += expand(CONTRASTS, model=MODELS)
 rule contrasts:
     input:
         INTERVENTIONS_PROMPTS,
+        DOSE_PROMPTS,
         SPECIFICITY_PROMPTS,
         TRANSFER_PAIRS,
     output:
@@ -20,9 +21,11 @@ rule contrasts:
         code=source_digest("contrasts"),
         # A function, because Snakemake would take the fields of a template for wildcards.
         tasks=lambda wildcards: COPYING_TASKS,
+        sizes=SIZES,
         settings=settings("k", "bootstrap", "seed"),
     resources:
         **table_job(mem_mb=4000),
     shell:
-        "python -m form_invariance contrasts --tables {input:q} --copying {params.tasks:q} {params.settings:q}"
+        "python -m form_invariance contrasts --tables {input:q} --copying {params.tasks:q} {params.sizes:q}"
+        " {params.settings:q}"
         " --output {output:q} 2> {log:q}"

@@ -136,6 +136,20 @@ def draw_controls(circuit: np.ndarray, values: np.ndarray | None, seed: int, *na
     return np.stack(present) if len(present) == len(drawn) else None
 
 
+def draw_among(allowed: np.ndarray, counted: np.ndarray, seed: int, *names: object) -> np.ndarray | None:
+    """Random neurons of one mask, as many in each layer as another has; all bool, (late layers, m).
+
+    None where a layer has too few.
+    """
+    if (allowed.sum(1) < counted.sum(1)).any():
+        return None
+    drawn = np.zeros_like(allowed)
+    for layer, number in enumerate(counted.sum(1)):
+        rng = generator(seed, "control", layer, *names)
+        drawn[layer, rng.choice(np.flatnonzero(allowed[layer]), size=number, replace=False)] = True
+    return drawn
+
+
 def as_many_best(circuit: np.ndarray, rank: np.ndarray) -> np.ndarray | None:
     """The neurons of the lowest rank, as many in each layer as the circuit has; all (late layers, m).
 

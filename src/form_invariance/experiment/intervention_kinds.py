@@ -5,6 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 KEEP_ONLY, KNOCKOUT = "keep_only", "knockout"
+DIRECT = "direct"
+"""A knockout whose change of the residual stream reaches the unembedding alone, past all later layers."""
 
 INTERVENED: dict[str, Callable[[np.ndarray], np.ndarray]] = {KEEP_ONLY: np.logical_not, KNOCKOUT: np.asarray}
 """Which neurons take their means, (..., late layers, m), from the sets' masks of equal shape; by name."""

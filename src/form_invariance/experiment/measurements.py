@@ -17,6 +17,7 @@ from form_invariance.experiment.neuron_sets import (
     OWN_ONLY,
     described,
 )
+from form_invariance.experiment.readout import Readout
 from form_invariance.tables.columns import Schema, flag, integer, number, text
 
 FORMAT_MEANS, TEMPLATE_MEANS, TASK_MEANS = "format", "template", "task"
@@ -57,6 +58,7 @@ _METRICS = {
     "correct": flag("the most probable token is the answer"),
     "probability": number("probability of the answer"),
     "normalized_logit": number("logit[answer] / largest logit"),
+    "margin": number("logit[answer] - largest logit of another token"),
     "faithfulness": number("(circuit - bad) / (good - bad); NaN where the gap is nearly zero or not measured"),
     "donor_answer": number("1 where the output is that of the donor's own run, else 0; NaN without a donor"),
     "permuted_answer": number(
@@ -78,9 +80,12 @@ def by_prompt(name: str, *keys: str) -> Schema:
 
 
 INTERVENTIONS_PROMPTS = by_prompt("interventions_prompts", "format", "operator")
-SPECIFICITY_PROMPTS = by_prompt("specificity_prompts")
+DOSE_PROMPTS = by_prompt("dose_prompts", "format", "task")
+SPECIFICITY_PROMPTS = by_prompt("specificity_prompts", "format")
 TRANSFER_PAIRS = by_prompt("transfer_pairs", "operator")
-MEASUREMENTS = {schema.name: schema for schema in (INTERVENTIONS_PROMPTS, SPECIFICITY_PROMPTS, TRANSFER_PAIRS)}
+MEASUREMENTS = {
+    schema.name: schema for schema in (INTERVENTIONS_PROMPTS, DOSE_PROMPTS, SPECIFICITY_PROMPTS, TRANSFER_PAIRS)
+}
 """By kind of table."""
 
 
@@ -99,3 +104,9 @@ def measurements(
     of_prompts = {str(name): np.tile(column, len(labels)) for name, column in prompts.items()}
     table = table.assign(**of_prompts, **setting)
     return table.assign(**{name: np.ravel(values[name]) if name in values else np.nan for name in METRICS})
+
+
+def rows_of(readout: Readout, labels: pd.DataFrame, prompts: pd.DataFrame, **setting: str) -> pd.DataFrame:
+    """The rows of sets of neurons whose answers are read out, (sets, P); arguments as in `measurements`."""
+    values = {**readout.metrics(), "correct": readout.correct.cpu().numpy()}
+    return measurements(labels, prompts, values, **setting)

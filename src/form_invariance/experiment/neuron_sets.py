@@ -42,6 +42,17 @@ CONTROLS = {name: kind for name, kind in KINDS.items() if name != CIRCUIT}
 MATCHED = {name: kind for name, kind in CONTROLS.items() if kind.matched_by in ("variance", "effect")}
 """The controls of the tests on other tasks, which know these values."""
 
+EQUAL_NORM, RANDOM_DIRECTION = "equal_norm", "random_direction"
+"""Controls whose change of the residual stream is as large as the set's, for each prompt and layer: as many other
+candidates, scaled; and one random direction for all prompts."""
+FAIR = (*MATCHED, EQUAL_NORM, RANDOM_DIRECTION)
+"""The controls of a knockout at the last token."""
+
+PART_OF_BEST, BEST_NOT_SHARED = "random_of_own_best", "own_best_not_shared"
+"""Random members of the own best, as many in each layer as are shared; and the own best without the shared."""
+LAYERS_OF_BEST, ALL_LATE = "own_best_in_layers_", "all_late"
+"""Before FIRST_to_LAST: the own best of some layers alone; and all neurons of the late layers."""
+
 NOT_SHARED = "not_shared"
 """The donor's best neurons outside the circuit."""
 DRAWN = {"random": KINDS["random"], **MATCHED}

@@ -35,6 +35,7 @@ class Readout:
     correct: Tensor  # bool
     probability: Tensor  # float64
     predicted: Tensor  # int64, the most probable token
+    margin: Tensor  # logit[r] - largest logit of another token, float64
 
     def metrics(self) -> dict[str, np.ndarray]:
         """The metrics of a damage, each of the readout's shape, float64."""
@@ -42,6 +43,7 @@ class Readout:
             "accuracy": self.correct.double().cpu().numpy(),
             "probability": self.probability.cpu().numpy(),
             "normalized_logit": self.normalized_logit.cpu().numpy(),
+            "margin": self.margin.cpu().numpy(),
         }
 
     def __getitem__(self, runs: int | Tensor | None) -> "Readout":
@@ -49,15 +51,16 @@ class Readout:
         return Readout(*(getattr(self, field.name)[runs] for field in fields(self)))
 
 
-def look_up(z: Tensor, wanted: Tensor, what: str) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+def look_up(z: Tensor, wanted: Tensor, what: str) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """What logits z (n, V) say about one token each, wanted (n,).
 
     Args:
         what: the logits' name for messages, a plural noun.
 
     Returns:
-        The token's logit, the largest logit, the mean logit and the token's probability, (n,) float64; and the id
-        of the most probable token (n,), the smallest where several are as probable.
+        The token's logit, the largest logit, the mean logit, the token's probability, and its logit minus the
+        largest of another token, (n,) float64; and the id of the most probable token (n,), the smallest where
+        several are as probable.
 
     Raises:
         UserError: a logit is not finite.
@@ -68,7 +71,8 @@ def look_up(z: Tensor, wanted: Tensor, what: str) -> tuple[Tensor, Tensor, Tenso
     answer, highest = z.gather(1, wanted[:, None])[:, 0].double(), largest.double()
     # As a ratio to the largest one, a probability does not underflow in float32.
     probability = (answer - highest).exp() * z.softmax(1).gather(1, predicted[:, None])[:, 0].double()
-    return answer, highest, mean, probability, predicted
+    others = z.scatter(1, wanted[:, None], -torch.inf).amax(1).double()
+    return answer, highest, mean, probability, answer - others, predicted
 
 
 def read_out(model: Decoder, x: Tensor, answers: Tensor, center: bool) -> Readout:
@@ -86,16 +90,18 @@ def read_out(model: Decoder, x: Tensor, answers: Tensor, center: bool) -> Readou
     pieces = []
     for start in range(0, len(rows), step):
         piece = slice(start, start + step)
-        answer, largest, mean, probability, predicted = look_up(
+        answer, largest, mean, probability, margin, predicted = look_up(
             logits(model, rows[piece]), wanted[piece], "the model's logits"
         )
         if center:
             answer, largest = answer - mean, largest - mean
         # The largest logit itself is 1, also where it is 0.
         normalized = torch.where(answer == largest, 1.0, answer / largest)
-        pieces.append((normalized, predicted, probability))
-    ratios, predicted, probabilities = (torch.cat(parts).view(shape) for parts in zip(*pieces, strict=True))
-    return Readout(ratios, predicted == answers, probabilities, predicted)
+        pieces.append((normalized, probability, predicted, margin))
+    ratios, probabilities, predicted, margins = (
+        torch.cat(parts).view(shape) for parts in zip(*pieces, strict=True)
+    )
+    return Readout(ratios, predicted == answers, probabilities, predicted, margins)
 
 
 def stack(readouts: Sequence[Readout], dim: int = -1) -> Readout:

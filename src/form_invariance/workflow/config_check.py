@@ -28,7 +28,7 @@ _TEMPLATE_ENGINE = "__use_yte__"
 _SOURCES = ("config", "docs", "envs", "models", "profiles", "slurm", "src", "tests", "workflow")
 _READ_SLOWLY = (
     *("models", "operators", "formats", "operands", "variant_operators", "corrupt", "specificity_tasks"),
-    *("k", "late_from", "k_shown"),
+    *("k", "best_k", "specificity_k", "candidates", "late_from", "k_shown"),
     *("census_pairs", "train_prompts", "eval_prompts"),
 )
 """The keys that the slow checks see."""
@@ -123,12 +123,13 @@ def _check_numbers(config: Mapping[str, Any]) -> None:
             raise UserError(
                 f"config key operands: no number is in {low}..{high}; {kind}_max must be at least {kind}_min"
             )
-    largest = max(config["k"])
-    if largest > config["candidates"]:
-        raise UserError(
-            f"config key k: {largest} is larger than candidates ({config['candidates']}), and only candidates are "
-            "ranked; lower k or raise candidates"
-        )
+    for key in ("k", "specificity_k"):
+        largest = max(config.get(key) or [1])
+        if largest > config["candidates"]:
+            raise UserError(
+                f"config key {key}: {largest} is larger than candidates ({config['candidates']}), and only "
+                f"candidates are ranked; lower {key} or raise candidates"
+            )
 
 
 def template_of(config: Mapping[str, Any], name: str, operator: str) -> str:

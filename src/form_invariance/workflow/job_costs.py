@@ -16,6 +16,7 @@ from form_invariance.problems.configured import copies
 from form_invariance.workflow import machine
 from form_invariance.workflow.config_check import template_of
 from form_invariance.workflow.job_sizes import kind, known_sizes, parameters
+from form_invariance.workflow.rule_options import dose_sizes, task_sizes
 
 RATES = {"float32": 40e12, "tf32": 200e12, "bfloat16": 400e12}
 """Assumed floating-point operations per second of a GPU: about half of an H200's peak."""
@@ -198,17 +199,22 @@ def _activation_maps(cell: Cell) -> float:
     return cell.grid(cell.config["heuristic_max_operand"] ** 2)
 
 
-def _specificity(cell: Cell) -> float:
+def _dose(cell: Cell) -> float:
     config = cell.config
-    operators, others = len(config["operators"]), len(config.get("specificity_tasks") or {}) + 1
-    controls, formats = len(MATCHED) * config["matched_seeds"], len(config["formats"])
-    # Circuits are tried on every task (by knockout alone if it is no operator), the best of a format on every
-    # operator, its parts on their own. Circuits and the best are also ranked by halves.
-    circuits = (operators * config["eval_prompts"] + others * MOST / 2) * (3 + controls)
-    best = (3 * operators * formats + controls + 11 * (formats - 1)) * config["eval_prompts"]
-    return 2 * len(config["k"]) * (circuits + best) * cell.size.late_token + cell.passes(
-        others * (1 + MEANS) * MOST
-    )
+    operators, formats, draws = len(config["operators"]), len(config["formats"]), config["matched_seeds"]
+    # Of other operators the best in other formats; all that is ranked also by halves; then circuits' controls, and
+    # those of the best, for both interventions and of equal norm; groups of layers and other parts of the best.
+    best = formats + (operators - 1) * (formats - 1)
+    sets = 3 * (operators + 2 * best) + len(MATCHED) * draws * (operators + 2) + 5 * draws + 10
+    return len(dose_sizes(config)) * sets * config["eval_prompts"] * cell.size.late_token
+
+
+def _specificity(cell: Cell) -> float:
+    # Once a format: an operator has its share of the tasks' prompts.
+    config = cell.config
+    others, sets = len(config.get("specificity_tasks") or {}) + 1, 6 + len(MATCHED) * config["matched_seeds"]
+    runs = len(task_sizes(config)) * others * MOST * sets
+    return runs * cell.size.late_token + cell.passes(others * (1 + MEANS) * MOST / len(config["operators"]))
 
 
 def _family_knockout(cell: Cell) -> float:
@@ -237,7 +243,7 @@ def _precision(cell: Cell) -> float:
 
 GROUPED_RULES = (
     *("census", "probe", "attribution", "patching", "mean_cache", "interventions", "neuron_effects"),
-    *("row_activations", "transfer", "activation_maps", "precision", "residual_exchange"),
+    *("row_activations", "transfer", "activation_maps", "precision", "residual_exchange", "dose"),
 )
 """Rules of which one job of a cluster runs several cells."""
 
@@ -254,6 +260,7 @@ OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "row_activations": lambda cell: cell.passes(cell.config["census_pairs"]),
     "transfer": _transfer,
     "activation_maps": _activation_maps,
+    "dose": _dose,
     "specificity": _specificity,
     "family_knockout": _family_knockout,
     "residual_exchange": _residual_exchange,

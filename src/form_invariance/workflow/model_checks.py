@@ -18,6 +18,7 @@ from form_invariance.problems.configured import check_other_task, task_of
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer, check_numbers
 from form_invariance.problems.tasks import check_task, is_whole
+from form_invariance.workflow.rule_options import dose_sizes
 
 Variants = Mapping[tuple[str, str], str]
 """Texts of the measured variants, by (FORMAT~N, operator)."""
@@ -92,11 +93,12 @@ def _check_folder(
 
 def _check_shape(name: str, shape: Sizes, config: Mapping[str, Any]) -> None:
     """Check the keys that a model's width and depth limit."""
-    if max(config["k"]) > shape.d_mlp:
-        raise UserError(
-            f"config key k: {max(config['k'])} is larger than the {shape.d_mlp} neurons that a layer of model "
-            f"{name} has; remove it or choose k up to {shape.d_mlp}"
-        )
+    for key, sizes in (("k", config["k"]), ("best_k", dose_sizes(config))):
+        if max(sizes) > shape.d_mlp:
+            raise UserError(
+                f"config key {key}: {max(sizes)} is larger than the {shape.d_mlp} neurons that a layer of model "
+                f"{name} has; remove it or choose sizes up to {shape.d_mlp}"
+            )
     if isinstance(config["late_from"], int) and config["late_from"] >= shape.n_layers:
         raise UserError(
             f"config key late_from: {config['late_from']} must be below {shape.n_layers}, the layers of {name}"

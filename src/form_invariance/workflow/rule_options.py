@@ -82,6 +82,19 @@ def other_tasks(config: Mapping[str, Any], digests: Mapping[str, str]) -> str:
     )
 
 
+def task_sizes(config: Mapping[str, Any]) -> list[int]:
+    """The sizes of what is knocked out on other tasks: the key `specificity_k`; default: `k_shown`."""
+    return sorted(config.get("specificity_k") or [config["k_shown"]])
+
+
+def dose_sizes(config: Mapping[str, Any]) -> list[int]:
+    """The sizes along the dose: those of `best_k` up to half of the candidates, and those of other tasks.
+
+    Controls of equal norm are candidates outside the best.
+    """
+    return sorted({*task_sizes(config), *(k for k in config["best_k"] if k <= config["candidates"] / 2)})
+
+
 def copying_tasks(config: Mapping[str, Any]) -> str:
     """The tasks of a configuration whose answer is an operand, as JSON, with the limits of the operands."""
     tasks = {name: one for name, one in config.get("specificity_tasks", {}).items() if copies(one)}

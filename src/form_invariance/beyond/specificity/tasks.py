@@ -1,4 +1,4 @@
-"""The tasks on which a circuit is tried: eval prompts of operators, other tasks, plain text."""
+"""The tasks on which neurons are knocked out that were ranked on none of them, and plain text."""
 
 import io
 from dataclasses import dataclass, replace
@@ -19,7 +19,6 @@ from form_invariance.experiment.run import Run
 from form_invariance.problems.configured import prepare, problems_for
 from form_invariance.problems.tasks import Task as Asked
 from form_invariance.randomness import generator
-from form_invariance.stages.dataset.prompts import eval_prompts, eval_rows
 from form_invariance.stages.mean_cache.compute import last_token_means
 from form_invariance.user_files import read_bytes
 
@@ -40,12 +39,11 @@ class Task:
     undefined: str = ""
     """Why nothing is measured on it; empty if it is."""
 
-
-def operator_task(run: Run, operator: str, dataset: pd.DataFrame, means: MeanCache) -> Task:
-    """An operator's eval prompts in one format; `dataset` is the dataset table of this cell."""
-    rows = eval_rows(dataset)
-    prompts = eval_prompts(dataset, run.tokenizer, run.model.device)
-    return Task(operator, *prompts, means, problems_of(operator, rows["a"], rows["b"]))
+    def operands(self) -> pd.DataFrame:
+        """The columns index, a and b of the prompts in the tables by prompt."""
+        _, *values = zip(*self.problems, strict=True)
+        a, b = values if len(values) == 2 else (-1, values[0])
+        return pd.DataFrame({"index": np.arange(len(self.problems)), "a": a, "b": b})
 
 
 def other_task(run: Run, name: str, asked: Asked, template: str, most: int, seed: int) -> Task:

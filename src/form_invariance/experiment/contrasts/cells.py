@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.experiment.contrasts.engine import (
-    NO_CONTROL,
     Problem,
     Value,
     average,
@@ -21,11 +20,9 @@ from form_invariance.experiment.measurements import METRICS, TEXT, UNMODIFIED
 
 OWN, OTHER_OPERATORS, COPYING = "own", "other_operators", "all_copying"
 """Tasks: the operator's own, the mean over the other operators', the mean over those whose answer is copied."""
-EACH_HALF = "strongest by each half"
-"""The name of the strongest circuit where the halves of the problems choose different ones."""
 COLUMN = {"accuracy": "correct", "rate": "correct"}
 """The columns of metrics that are not named like them."""
-NO_BOUNDS = ("faithfulness",)
+NO_BOUNDS = ("faithfulness", "margin")
 """Metrics whose differences are not between -1 and 1."""
 
 _CELL = ["format", "donor", "k"]
@@ -54,6 +51,7 @@ class Measured:
         """Take the rows of all tables by prompt; `copying`: tasks whose answer is a number of the prompt."""
         self.operators = list(dict.fromkeys(table["operator"][table["intervention"] != UNMODIFIED]))
         self.formats = list(dict.fromkeys(table["format"]))
+        self.neurons = list(dict.fromkeys(table["neurons"]))
         self.others = [name for name in dict.fromkeys(table["task"]) if name not in self.operators]
         self.copying = [task for task in self.others if task in copying]
         self._values = {name: table[name].to_numpy(float) for name in METRICS}
@@ -187,26 +185,6 @@ class Cell:
         values = {name: self.mean(neurons, on=on, ranked=False, draws=draws) for name, neurons in controls.items()}
         name = strongest({name: float(value.mean[0]) for name, value in values.items()})
         return replace(values.get(name, self.average([])), control=name)
-
-    def strongest_of_others(self, neurons: str) -> Value:
-        """What the strongest other operator's set does to the own prompts: each half chooses it for the other.
-
-        On the prompts that choose it, the largest of equals is large by chance. All prompts of a problem are in
-        the same half.
-        """
-        samples = {name: self.sample(neurons, name) for name in self.measured.operators if name != self.operator}
-        known = {name: sample for name, sample in samples.items() if sample}
-        if not known:
-            return replace(self.average([]), control=NO_CONTROL)
-        first = next(iter(known.values()))
-        numbers = {problem: place for place, problem in enumerate(dict.fromkeys(p for p, _ in first.prompts))}
-        odd = np.array([numbers[problem] % 2 == 1 for problem, _ in first.prompts])
-        values = {name: sample.values.mean(0) for name, sample in known.items()}
-        by_odd, by_even = (
-            strongest({name: float(own[half].mean()) for name, own in values.items()}) for half in (odd, ~odd)
-        )
-        chosen = replace(first, values=np.where(odd, values[by_even], values[by_odd])[None])
-        return replace(self.value(chosen), control=by_odd if by_odd == by_even else EACH_HALF)
 
     def paired(self, first: Sample | None, second: Sample | None, control: str = "") -> tuple[Value, Value]:
         """The means of two samples over the prompts that have both; without any, the first has its own."""

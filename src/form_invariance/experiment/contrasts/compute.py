@@ -1,6 +1,6 @@
 """The table of contrasts of one model, from its measurements."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations, product
 from typing import Any
@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.experiment.contrasts.cells import COPYING, OTHER_OPERATORS, OWN, Cell, Measured
-from form_invariance.experiment.contrasts.engine import Pair, compare
-from form_invariance.experiment.contrasts.entries import CONTRASTS, Contrast, Values
+from form_invariance.experiment.contrasts.engine import RATIO, Pair, Value, compare
+from form_invariance.experiment.contrasts.entries import Contrast, entries_of
+from form_invariance.experiment.contrasts.rivals import rival_rows
 from form_invariance.experiment.contrasts.rows import rows, with_ratio
+from form_invariance.experiment.contrasts.values import Values
 from form_invariance.experiment.neuron_sets import HALVES
 
 
@@ -43,22 +45,46 @@ def _asked(entry: Contrast, measured: Measured) -> Iterator[dict[str, str]]:
             yield {"intervention": intervention, "metric": metric, "task": task}
 
 
+def _rows(entry: Contrast, cells: Mapping[tuple[str, str], Cell]) -> Iterator[dict[str, Any]]:
+    """The rows of an entry: for each cell, for each operator, and over all."""
+    if not cells:
+        return
+    if entry.rivals is None:
+        yield from rows({key: pair_of(entry.values, cell) for key, cell in cells.items()}, with_ratio)
+        return
+    pairs = {key: _rival_pairs(entry.rivals, cell) for key, cell in cells.items()}
+    for row in rival_rows(pairs):
+        yield {**row, **dict.fromkeys(RATIO, np.nan)}
+
+
+def _rival_pairs(rivals: Callable[[Cell], Mapping[str, tuple[Value, Value]]], cell: Cell) -> dict[str, Pair]:
+    """The pairs of a cell, by rival."""
+
+    def of(name: str) -> Values:
+        nothing = cell.average([]), cell.average([])
+        return lambda cell: rivals(cell).get(name, nothing)
+
+    return {name: pair_of(of(name), cell) for name in rivals(cell)}
+
+
 def contrasts_table(
-    measured: Measured, ks: Sequence[int], resamples: int, seed: int, entries: Mapping[str, Contrast] = CONTRASTS
+    measured: Measured,
+    sizes: Mapping[str, Sequence[int]],
+    resamples: int,
+    seed: int,
+    entries: Mapping[str, Contrast] | None = None,
 ) -> pd.DataFrame:
     """The contrasts of every cell, of every operator and over all cells.
 
     Args:
-        ks: circuit sizes.
+        sizes: by the key of the configuration that holds them, as in `Contrast.sizes`.
         resamples: of the bootstrap.
+        entries: default: all.
     """
     table = []
-    for k, (name, entry) in product(sorted(ks), entries.items()):
-        for asked in _asked(entry, measured):
+    for name, entry in (entries or entries_of(measured)).items():
+        for k, asked in product(sorted(sizes[entry.sizes]), _asked(entry, measured)):
             how = {"measure": entry.measure(asked["intervention"]), "resamples": resamples, "seed": seed}
             cells = _cells(entry, measured, k=k, **asked, **how)
-            pairs = {key: pair_of(entry.values, cell) for key, cell in cells.items()}
-            table += [
-                {"contrast": name, "k": k, **asked, **row} for row in (rows(pairs, with_ratio) if pairs else ())
-            ]
+            table += [{"contrast": name, "k": k, **asked, **row} for row in _rows(entry, cells)]
     return pd.DataFrame(table)

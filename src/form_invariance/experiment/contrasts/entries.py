@@ -7,32 +7,46 @@ An entry is asked of each format and operator, or of each direction of transfer.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from form_invariance.experiment.contrasts.cells import COPYING, OTHER_OPERATORS, OWN, Cell, Sample
-from form_invariance.experiment.contrasts.engine import NO_CONTROL, Value, strongest
-from form_invariance.experiment.intervention_kinds import KEEP_ONLY, KNOCKOUT
+from form_invariance.experiment.contrasts.cells import COPYING, OTHER_OPERATORS, OWN, Cell, Measured
+from form_invariance.experiment.contrasts.engine import Value
+from form_invariance.experiment.contrasts.values import (
+    RATE,
+    Values,
+    best_control,
+    beyond,
+    both,
+    circuit,
+    control,
+    halves_best,
+    imposed,
+    of_best,
+    other_circuits,
+    others_best,
+    own_best,
+    rate,
+    repaired,
+)
+from form_invariance.experiment.intervention_kinds import DIRECT, KEEP_ONLY, KNOCKOUT
 from form_invariance.experiment.measurements import FORMAT_MEANS, TASK_MEANS
 from form_invariance.experiment.neuron_sets import (
-    BEST_IN,
-    CIRCUIT,
-    COMMON,
+    ALL_LATE,
+    BEST_NOT_SHARED,
     CONTROL_OF,
     CONTROLS,
-    DRAWN,
-    HALVES,
+    EQUAL_NORM,
+    FAIR,
+    LAYERS_OF_BEST,
     MATCHED,
-    NOT_SHARED,
-    OTHER_ONLY,
     OWN_BEST,
-    OWN_ONLY,
+    PART_OF_BEST,
+    RANDOM_DIRECTION,
 )
 
-RATE = "rate"
-"""The metric of transfer: shares of pairs."""
 PRIMARY = "probability"
 """The metric that decides what ablated neurons do: that with the most power on constructed models."""
 
-Values = Callable[[Cell], tuple[Value, Value]]
-Rate = Callable[[Cell], Sample | None]
+CIRCUITS, DOSE, TASKS = "k", "best_k", "specificity_k"
+"""The key of a configuration with the sizes at which a contrast is asked."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +60,8 @@ class Contrast:
         positions: that are changed.
         means: what is put in, as in the measurements.
         tasks: on which it is asked; empty: on all.
+        sizes: CIRCUITS, DOSE or TASKS.
+        rivals: in place of `values` where the second value is the strongest of several: both values by rival.
     """
 
     compared: str
@@ -54,102 +70,41 @@ class Contrast:
     positions: str = "last"
     means: str = TASK_MEANS
     tasks: Sequence[str] = (OWN,)
+    sizes: str = DOSE
+    rivals: Callable[[Cell], Mapping[str, tuple[Value, Value]]] | None = None
 
     def measure(self, intervention: str) -> str:
         """What is made of a metric: its value after the intervention, what is lost, or what is gained."""
-        return "lost" if intervention == KNOCKOUT else "gained" if self.means == TASK_MEANS else "after"
+        return "lost" if intervention in (KNOCKOUT, DIRECT) else "gained" if self.means == TASK_MEANS else "after"
 
 
-def circuit(cell: Cell, on: str = OWN) -> Value:
-    """The shared neurons."""
-    return cell.mean(CIRCUIT, on=on)
-
-
-def control(cell: Cell, on: str = OWN) -> Value:
-    """The strongest of the circuit's matched controls."""
-    return cell.strongest(dict(zip(MATCHED, MATCHED, strict=True)), on)
-
-
-def beyond(cell: Cell, on: str = OWN) -> Value:
-    """What the circuit does beyond its strongest control."""
-    return replace(circuit(cell, on) - control(cell, on), control="")
-
-
-def own_best(cell: Cell, on: str = OWN) -> Value:
-    """The best neurons in the format of the prompts."""
-    return cell.mean(BEST_IN + cell.format, on=on)
-
-
-def others_best(cell: Cell, whose: str = OWN) -> Value:
-    """The best in the other formats: the mean over these, and over the other operators if it is theirs."""
-    return cell.mean(*(BEST_IN + name for name in cell.elsewhere), whose=whose)
-
-
-def halves_best(cell: Cell) -> Value:
-    """The own best by either half of the train prompts."""
-    return cell.mean(*(half + BEST_IN + cell.format for half in HALVES))
-
-
-def best_control(cell: Cell, of: str = OWN_BEST) -> Value:
-    """The strongest of the matched controls of the own best, or of a part."""
-    return cell.strongest({kind: kind + CONTROL_OF + of for kind in MATCHED}, draws=False)
-
-
-def loss(neurons: str, of: Callable[[Cell], Value]) -> Contrast:
-    """What is lost, compared with nothing."""
+def loss(
+    neurons: str,
+    of: Callable[[Cell], Value],
+    intervention: str = KNOCKOUT,
+    kept: bool = False,
+    sizes: str = DOSE,
+) -> Contrast:
+    """What is lost, compared with nothing; if it is kept alone, what is gained."""
 
     def values(cell: Cell) -> tuple[Value, Value]:
         value = of(cell)
         return value, replace(value - value, control="")
 
-    return Contrast(f"what {neurons} cost; second is 0", values, LOST)
-
-
-def part(kind: str) -> Values:
-    """Parts of the best in two formats − their controls: means over the other formats."""
-
-    def values(cell: Cell) -> tuple[Value, Value]:
-        names = [kind + name for name in cell.elsewhere if cell.sample(kind + name)]
-        controls = {name: best_control(cell, OWN_BEST if kind == COMMON else name) for name in names}
-        known = {name: value for name, value in controls.items() if value.control != NO_CONTROL}
-        return cell.mean(*known), cell.average([*known.values()])
-
-    return values
-
-
-def rate(condition: str, metric: str = RATE) -> Rate:
-    """What comes of each pair if the circuit takes the activations of a donor."""
-    return lambda cell: cell.sample(CIRCUIT, intervention=condition, metric=metric)
-
-
-def both(first: Rate, second: Rate) -> Values:
-    """Two rates, over the pairs that have both."""
-    return lambda cell: cell.paired(first(cell), second(cell))
-
-
-def imposed(condition: str) -> Values:
-    """How often the donor's answer comes out, and that of another pair's donor."""
-    return both(rate(condition, "donor_answer"), rate(condition, "permuted_answer"))
+    metrics = {intervention: (PRIMARY,)} | ({KEEP_ONLY: (PRIMARY,)} if kept else {})
+    kept_too = "; kept alone: probability then − before" if kept else ""
+    return Contrast(f"what {neurons} cost; second is 0{kept_too}", values, metrics, sizes=sizes)
 
 
 def moved(compared: str, values: Values) -> Contrast:
     """A contrast of transfer."""
-    return Contrast(compared, values, {"": (RATE,)}, means="")
-
-
-def repaired(cell: Cell) -> tuple[Value, Value]:
-    """The matched donor, and the baseline that repairs most in the mean over its draws."""
-    baselines = {
-        "no_donor": cell.sample(CIRCUIT, intervention="no_donor", ranked=False),
-        "mismatched": cell.sample(CIRCUIT, intervention="mismatched"),
-        **{name: cell.sample(name, intervention="matched", ranked=False) for name in (*DRAWN, NOT_SHARED)},
-    }
-    name = strongest({name: float(cell.value(sample).mean[0]) for name, sample in baselines.items()})
-    return cell.paired(cell.sample(CIRCUIT, intervention="matched"), baselines.get(name), name)
+    return Contrast(compared, values, {"": (RATE,)}, means="", sizes=CIRCUITS)
 
 
 LOST, LOST_RIGHT = {KNOCKOUT: (PRIMARY,)}, {KNOCKOUT: (PRIMARY, "accuracy")}
+LOST_BY_ALL = {KNOCKOUT: (PRIMARY, "accuracy", "margin")}
 BOTH = dict.fromkeys((KNOCKOUT, KEEP_ONLY), (PRIMARY,))
+OWN_LOSS, ALL_LOSS = "loss_of_own_best", "loss_of_all_late"
 
 CONTRASTS = {
     "circuit_minus_control_everywhere": Contrast(
@@ -158,38 +113,44 @@ CONTRASTS = {
         dict.fromkeys((KEEP_ONLY, KNOCKOUT), ("faithfulness", "accuracy", PRIMARY)),
         "all",
         FORMAT_MEANS,
+        sizes=CIRCUITS,
+    ),
+    "circuit_minus_fair_control": Contrast(
+        "what the circuit costs its operator − what the strongest of its controls does: matched ones, and changes "
+        "of equal norm",
+        lambda cell: (circuit(cell), control(cell, kinds=FAIR)),
+        LOST_RIGHT,
     ),
     "circuit_minus_control": Contrast(
         "what the circuit costs a task − what its strongest matched control does",
         lambda cell: (circuit(cell, cell.task), control(cell, cell.task)),
         LOST,
         tasks=(),
-    ),
-    "own_minus_other": Contrast(
-        "what the circuit costs its operator − what it costs the others (their mean)",
-        lambda cell: (circuit(cell), circuit(cell, OTHER_OPERATORS)),
-        LOST,
+        sizes=TASKS,
     ),
     "own_minus_other_beyond_control": Contrast(
-        "the same of circuit − strongest control",
+        "what the circuit costs its operator − what it costs the others (their mean), both beyond the strongest "
+        "matched control",
         lambda cell: (beyond(cell), beyond(cell, OTHER_OPERATORS)),
         LOST_RIGHT,
     ),
     "own_minus_other_circuits": Contrast(
-        "what the circuit costs its operator − what the strongest circuit of another operator does, which each "
-        "half of the problems chooses for the other half (for itself, chance would choose)",
-        lambda cell: (circuit(cell), cell.strongest_of_others(CIRCUIT)),
+        "what the circuit costs its operator − what the strongest circuit of another operator does: the least "
+        "over all choices of a rival for each operator",
+        lambda cell: (circuit(cell), cell.average([])),
         LOST_RIGHT,
+        rivals=other_circuits,
     ),
     "own_minus_copied_of_own": Contrast(
         "what the circuit costs its operator − what it costs all_copying (the mean of the tasks whose answer is a "
-        "number of the prompt), compared with the former, all beyond the strongest control",
+        "number of the prompt), compared with the former, all beyond the strongest matched control",
         lambda cell: (beyond(cell) - beyond(cell, COPYING), beyond(cell)),
-        LOST_RIGHT,
+        LOST_BY_ALL,
+        sizes=TASKS,
     ),
     "exchanged_minus_own_beyond_control": Contrast(
         "the other formats' best (their mean) − the format's own best, each minus the strongest of the own best's "
-        "matched controls",
+        "controls: matched ones, and in a knockout changes of equal norm",
         lambda cell: (others_best(cell) - best_control(cell), own_best(cell) - best_control(cell)),
         {**LOST_RIGHT, KEEP_ONLY: (PRIMARY,)},
     ),
@@ -203,22 +164,46 @@ CONTRASTS = {
         lambda cell: (others_best(cell), others_best(cell, OTHER_OPERATORS)),
         BOTH,
     ),
-    "common_minus_control": Contrast(
-        "what two formats' best have in common − controls of the own best", part(COMMON), BOTH
+    "other_formats_minus_own": Contrast(
+        "the other formats' best − the format's own best", lambda cell: (others_best(cell), own_best(cell)), LOST
     ),
-    "own_only_minus_control": Contrast(
-        "what only the own best of two have − controls of this size", part(OWN_ONLY), BOTH
+    "other_operators_minus_own": Contrast(
+        "other operators' best in the other formats − the format's own best",
+        lambda cell: (others_best(cell, OTHER_OPERATORS), own_best(cell)),
+        LOST,
     ),
-    "other_only_minus_control": Contrast(
-        "what only the other best of two have − controls of this size", part(OTHER_ONLY), BOTH
+    "shared_minus_part_of_best": Contrast(
+        "the shared neurons − as many random members of the own best in each layer",
+        lambda cell: (circuit(cell), cell.mean(PART_OF_BEST, ranked=False, draws=True)),
+        LOST_RIGHT,
     ),
-    "loss_of_own_best": loss("the format's own best", own_best),
-    "loss_of_other_formats_best": loss("the other formats' best", others_best),
+    OWN_LOSS: loss("the format's own best", own_best, kept=True),
+    "loss_of_other_formats_best": loss("the other formats' best", others_best, kept=True),
     "loss_of_other_operators_best": loss(
-        "other operators' best, in the other formats,", lambda cell: others_best(cell, OTHER_OPERATORS)
+        "other operators' best, in the other formats,",
+        lambda cell: others_best(cell, OTHER_OPERATORS),
+        kept=True,
     ),
-    "loss_of_matched": loss("the strongest of the own best's matched controls", best_control),
-    "loss_of_copying": loss("the own best, on the prompts of all_copying,", lambda cell: own_best(cell, COPYING)),
+    "loss_of_shared": loss("the shared neurons", circuit, kept=True),
+    "loss_of_best_not_shared": loss("the own best without the shared", of_best(BEST_NOT_SHARED)),
+    "loss_of_part_of_best": loss("random members of the own best, as many as the shared,", of_best(PART_OF_BEST)),
+    "loss_of_matched": loss(
+        "the stronger of the own best's matched controls",
+        lambda cell: cell.strongest({kind: kind + CONTROL_OF + OWN_BEST for kind in MATCHED}, draws=False),
+        kept=True,
+    ),
+    "loss_of_equal_norm": loss(
+        "other candidates, scaled to the norm of the own best's change,",
+        of_best(EQUAL_NORM + CONTROL_OF + OWN_BEST),
+    ),
+    "loss_of_random_direction": loss(
+        "changes of that norm in a random direction", of_best(RANDOM_DIRECTION + CONTROL_OF + OWN_BEST)
+    ),
+    "loss_of_own_best_direct": loss("the own best, past all later layers,", own_best, DIRECT),
+    ALL_LOSS: loss("all late neurons", of_best(ALL_LATE)),
+    "loss_of_copying": loss(
+        "the own best, on the prompts of all_copying,", lambda cell: own_best(cell, COPYING), sizes=TASKS
+    ),
     "matched_minus_baseline": moved(
         "recovered under `matched` − under the strongest of `no_donor`, `mismatched`, `not_shared` and the "
         "controls in the cell",
@@ -244,3 +229,12 @@ CONTRASTS = {
     ),
 }
 """By name in the table."""
+
+
+def entries_of(measured: Measured) -> dict[str, Contrast]:
+    """The list, with what the own best of each group of layers cost."""
+    groups = sorted(name for name in measured.neurons if name.startswith(LAYERS_OF_BEST))
+    return CONTRASTS | {
+        f"loss_of_{name}": loss(f"the own best of layers {name.removeprefix(LAYERS_OF_BEST)}", of_best(name))
+        for name in groups
+    }

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from form_invariance.experiment.contrasts.entries import PRIMARY, RATE
+from form_invariance.experiment.contrasts.entries import PRIMARY
+from form_invariance.experiment.contrasts.values import RATE
 from form_invariance.experiment.intervention_kinds import KEEP_ONLY, KNOCKOUT
 
 SERVES = 0.8
@@ -78,6 +79,7 @@ def _ablated(intervention: str) -> dict[str, Part]:
 _OTHERS = "own_minus_other_circuits", "other operators"
 _ELSEWHERE = "own_minus_other_beyond_control", "other operators"
 _EXCHANGED = "exchanged_minus_own_beyond_control", "own best"
+_SHARED = "shared_minus_part_of_best", "random of own best"
 _COPIED = "own_minus_copied_of_own", "copying"
 
 QUESTIONS = {
@@ -100,9 +102,13 @@ QUESTIONS = {
     ),
     "necessary": Question(
         "Do they cost more than controls?",
-        "knockout: loss by circuit minus by strongest control",
+        "knockout: loss by circuit minus by strongest control, at all positions; and at the last token, where "
+        "changes of equal norm are controls, too",
         "probability lost − by best control",
-        _ablated(KNOCKOUT),
+        {
+            **_ablated(KNOCKOUT),
+            f"{PRIMARY} at the last token": Part("circuit_minus_fair_control", "strongest", PRIMARY, KNOCKOUT),
+        },
     ),
     "repaired": Question(
         "Repaired by a donor?",
@@ -155,18 +161,30 @@ QUESTIONS = {
             "accuracy": Part(*_EXCHANGED, "accuracy", KNOCKOUT, SERVES, decides=False),
         },
     ),
+    "shared": Question(
+        "Do shared ones cost more than other best?",
+        "knockout: loss by the shared neurons minus by as many random members of the own best in each layer",
+        "lost by shared − by as many of the own best",
+        {
+            PRIMARY: Part(*_SHARED, PRIMARY, KNOCKOUT),
+            "accuracy": Part(*_SHARED, "accuracy", KNOCKOUT, decides=False),
+        },
+    ),
     "computed": Question(
         "Is copying spared?",
-        f"loss by knockout: share of the own loss that copying is spared, beyond controls, minus {SERVES}",
+        "loss by knockout, of probability and of margin: share of the own loss that copying is spared, beyond "
+        f"controls, minus {SERVES}",
         f"spared share of the own loss − {SERVES}",
         {
             PRIMARY: Part(*_COPIED, PRIMARY, KNOCKOUT, SERVES),
+            "margin": Part(*_COPIED, "margin", KNOCKOUT, SERVES, drawn=f"spared share of lost margin − {SERVES}"),
             "accuracy": Part(*_COPIED, "accuracy", KNOCKOUT, SERVES, decides=False),
         },
     ),
     "specific": Question(
         "Specific to this operator?",
-        "knockout: loss by the operator's neurons minus by another operator's (the strongest), on its prompts; "
+        "knockout: loss by the operator's neurons minus by another operator's (every choice of one), on its "
+        "prompts; "
         "and, beyond controls, minus that on other operators' prompts",
         "lost by own circuit − by other operators'",
         # Some operators are more fragile than others, hence beyond the control.

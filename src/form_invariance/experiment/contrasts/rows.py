@@ -1,6 +1,6 @@
 """The rows of a table of contrasts: for each cell, for each operator over its cells, and over all cells."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,6 +43,16 @@ def with_ratio(pair: Pair) -> dict[str, Any]:
     return described(pair) | dict(zip(RATIO, (ratio, low, high, error), strict=True))
 
 
+def groups_of(cells: Iterable[CellName]) -> dict[tuple[str, str], list[CellName]]:
+    """The cells of each row, by format (or direction) and operator: single ones, an operator's, and all."""
+    cells = list(cells)
+    by_operator: dict[str, list[CellName]] = {}
+    for cell in cells:
+        by_operator.setdefault(cell[1], []).append(cell)
+    groups = {(cell[0], cell[1]): [cell] for cell in cells}
+    return groups | {(ALL, operator): own for operator, own in by_operator.items()} | {(ALL, ALL): cells}
+
+
 def rows(
     cells: Mapping[CellName, Pair],
     describe: Callable[[Pair], dict[str, Any]] = described,
@@ -54,11 +64,7 @@ def rows(
         cells: by (format or direction, operator).
         more: further columns of a row, from the cells that it is about.
     """
-    by_operator: dict[str, list[CellName]] = {}
-    for cell in cells:
-        by_operator.setdefault(cell[1], []).append(cell)
-    groups = {(cell[0], cell[1]): [cell] for cell in cells}
-    groups |= {(ALL, operator): own for operator, own in by_operator.items()} | {(ALL, ALL): list(cells)}
+    groups = groups_of(cells)
     pairs = {
         group: cells[members[0]] if len(members) == 1 else over_cells(cells[cell] for cell in members)
         for group, members in groups.items()

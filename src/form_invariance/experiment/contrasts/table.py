@@ -10,9 +10,9 @@ CONTRASTS = Schema(
         "contrast": text("; ".join(f"{name}: {entry.compared}" for name, entry in ENTRIES.items())),
         "format": text("format of the prompts, or DONOR_to_TARGET; all = over all of them"),
         "operator": text("operator whose neurons these are; all = over all operators"),
-        "k": integer("circuit size: neurons per layer and format"),
-        "intervention": text("keep_only or knockout; empty in transfer"),
-        "metric": text("faithfulness, accuracy, probability, or rate (of pairs of transfer)"),
+        "k": integer("size: neurons per layer and format, of the keys k, best_k or specificity_k"),
+        "intervention": text("keep_only, knockout or direct; empty in transfer"),
+        "metric": text("faithfulness, accuracy, probability, margin, or rate (of pairs of transfer)"),
         "task": text(
             "on which prompts: own, another task, other_operators (their mean), or all_copying (the mean of the "
             "tasks whose answer is a number of the prompt)"

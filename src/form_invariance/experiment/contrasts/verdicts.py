@@ -5,13 +5,25 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from form_invariance.experiment.contrasts.engine import verdict
-from form_invariance.experiment.contrasts.entries import PRIMARY, RATE
+from form_invariance.experiment.contrasts.engine import ROUNDING, verdict
+from form_invariance.experiment.contrasts.entries import (
+    ALL_LOSS,
+    CIRCUITS,
+    CONTRASTS,
+    DOSE,
+    OWN_LOSS,
+    PRIMARY,
+)
 from form_invariance.experiment.contrasts.questions import QUESTIONS, SMALLEST, Part
+from form_invariance.experiment.contrasts.values import RATE
+from form_invariance.experiment.intervention_kinds import KNOCKOUT
 from form_invariance.tables.columns import ALL
 
 MIXED = "mixed"
 """The verdict on several operators of which it is yes for some and no for others."""
+
+AT_FLOOR = "undecided: at the floor"
+"""The verdict of a question along the dose where the smallest size loses nearly all that can be lost."""
 
 TINY = "yes, tiny"
 """A yes whose difference is too small to be of interest."""
@@ -19,7 +31,7 @@ TINY = "yes, tiny"
 FEWEST_PAIRS = 10
 """Of transfer: with fewer in all cells together a verdict is undefined."""
 
-_LEAST_FIRST = ("no", "undefined", MIXED, "undecided", TINY, "yes")
+_LEAST_FIRST = ("no", "undefined", MIXED, AT_FLOOR, "undecided", TINY, "yes")
 _CONTRAST = ("question", "intervention", "contrast", "task", "metric", "neurons", "family", "k")
 """The columns, as far as a table has them, that tell one contrast from another."""
 
@@ -41,12 +53,61 @@ def rows_of(part: Part, contrasts: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["verdict"] != "undefined"] if part.optional else rows
 
 
+HALF, SATURATED = 0.5, 0.8
+"""A question along the dose is decided where the own loss is nearest to this share of what can be lost. Where
+every size loses more than the second share, sets cannot be told apart."""
+
+
+def dose_shares(contrasts: pd.DataFrame) -> pd.DataFrame:
+    """The share of what can be lost that the own best lose, and of what can be kept that they keep, by size.
+
+    Returns:
+        Columns operator, intervention, k and share, over formats.
+    """
+    rows = contrasts[(contrasts["format"] == ALL) & (contrasts["metric"] == PRIMARY)]
+    all_lost = rows[rows["contrast"] == ALL_LOSS].set_index(["operator", "k"])["first"]
+    own = rows[(rows["contrast"] == OWN_LOSS)].join(all_lost.rename("most"), on=["operator", "k"])
+    # What is kept alone is measured as a change from the unmodified model, and that of nothing is what all cost.
+    lost = own["first"].where(own["intervention"] == KNOCKOUT, own["most"] + own["first"])
+    known = own["most"] > ROUNDING
+    return own.assign(share=(lost / own["most"].where(known)))[["operator", "intervention", "k", "share"]]
+
+
+def _at_dose(rows: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
+    """Of a contrast along the dose the rows of the size that decides for their operator, with its share."""
+    table = rows.merge(shares, how="left", on=["operator", "intervention", "k"])
+    table = table.assign(distance=(table["share"] - HALF).abs().fillna(np.inf))
+    table = table.sort_values(["distance", "k"], kind="stable")
+    return table.groupby(["format", "operator"], sort=False).head(1).drop(columns="distance")
+
+
+def _at_task_size(rows: pd.DataFrame, k: int) -> pd.DataFrame:
+    """Of a contrast on tasks the rows at the circuit size, or at the largest one that was measured."""
+    sizes = set(rows["k"])
+    return rows[rows["k"] == (k if k in sizes else max(sizes, default=k))]
+
+
 def asked(contrasts: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The rows of every question that contrasts decide, with the columns question and metric of verdicts."""
+    """The rows of every question that contrasts decide, with the columns question and metric of verdicts.
+
+    `k` is the circuit size of which the run asks, and `at_k` the size at which the question is decided.
+    """
+    shares = dose_shares(contrasts)
+    circuits = [name for name, entry in CONTRASTS.items() if entry.sizes == CIRCUITS]
+    ks = sorted(set(contrasts.loc[contrasts["contrast"].isin(circuits), "k"]))
     for name, question in QUESTIONS.items():
         for metric, part in question.parts.items():
-            if part.contrast:
-                yield rows_of(part, contrasts).assign(question=name, metric=metric)
+            if not part.contrast:
+                continue
+            rows, sizes = rows_of(part, contrasts), CONTRASTS[part.contrast].sizes
+            for k in ks:
+                if sizes == CIRCUITS:
+                    there = rows[rows["k"] == k]
+                else:
+                    there = _at_dose(rows, shares) if sizes == DOSE else _at_task_size(rows, k)
+                saturated = there["share"] > SATURATED if sizes == DOSE else pd.Series(False, there.index)
+                floored = there["verdict"].mask(saturated & (there["verdict"] != "undefined"), AT_FLOOR)
+                yield there.assign(question=name, metric=metric, at_k=there["k"], k=k, verdict=floored)
 
 
 def worded(verdict: str, difference: float) -> str:

@@ -26,7 +26,7 @@ PER_ANSWER = 2
 
 def _answers(z: Tensor, wanted: Tensor, what: str) -> Iterator[tuple[str, np.ndarray]]:
     """Columns of the census from logits z (B, V), named `what` in messages, and the answers' token ids (B,)."""
-    logit, _, mean, probability, predicted = look_up(z, wanted, what)
+    logit, _, mean, probability, _, predicted = look_up(z, wanted, what)
     answer, flags = logit[:, None].to(z.dtype), torch.empty_like(z)
     # Float32 counts a vocabulary exactly, and is summed several times faster than bool.
     above = torch.gt(z, answer, out=flags).sum(1).long()

@@ -7,10 +7,10 @@ import pandas as pd
 
 from form_invariance.experiment.answers import FIXED, UNDEFINED, Answer, percent
 from form_invariance.experiment.contrasts.engine import FEWEST, RATIO
-from form_invariance.experiment.contrasts.entries import RATE
 from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.experiment.contrasts.rows import overall
 from form_invariance.experiment.contrasts.table import CONTRASTS
+from form_invariance.experiment.contrasts.values import RATE
 from form_invariance.experiment.contrasts.verdicts import FEWEST_PAIRS, in_words
 from form_invariance.stages.transfer.names import CEILINGS, NO_DONOR, NONE
 from form_invariance.stages.transfer.table import TRANSFER

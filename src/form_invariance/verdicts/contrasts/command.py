@@ -1,17 +1,29 @@
 """All contrasts of one model."""
 
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from form_invariance.experiment.options import Bootstrap, Files, Seed, Sizes, recorded
 
 
 def contrasts(
-    *, tables: Files, copying: str = "{}", k: Sizes, bootstrap: Bootstrap, seed: Seed, output: Path
+    *,
+    tables: Files,
+    copying: str = "{}",
+    k: Sizes,
+    best_k: Annotated[list[int], Parameter(help="sizes along the dose")],
+    specificity_k: Annotated[list[int], Parameter(help="sizes on tasks that are no operators")],
+    bootstrap: Bootstrap,
+    seed: Seed,
+    output: Path,
 ) -> None:
     """Compare what sets of neurons do, from the tables by prompt of a model; the model is not loaded.
 
     Args:
-        tables: interventions_prompts of all cells, specificity_prompts, transfer_pairs of all operators
+        tables: interventions_prompts and dose_prompts of all cells, specificity_prompts of all formats,
+            transfer_pairs of all operators
         copying: tasks whose answer is a number of the prompt, as JSON: as in a configuration
         output: contrasts
     """
@@ -21,6 +33,7 @@ def contrasts(
 
     from form_invariance.experiment.contrasts.cells import Measured
     from form_invariance.experiment.contrasts.compute import contrasts_table
+    from form_invariance.experiment.contrasts.entries import CIRCUITS, DOSE, TASKS
     from form_invariance.experiment.contrasts.table import CONTRASTS
     from form_invariance.experiment.measurements import MEASUREMENTS
     from form_invariance.experiment.options import json_object
@@ -30,5 +43,6 @@ def contrasts(
 
     found = read_inputs(input_paths(tables, MEASUREMENTS, "the contrasts need"), MEASUREMENTS)
     measured = Measured(pd.concat(found.values(), ignore_index=True), [*json_object(copying, "--copying")])
-    table = contrasts_table(measured, k, bootstrap, seed)
+    sizes = {CIRCUITS: k, DOSE: sorted({*best_k, *specificity_k}), TASKS: specificity_k}
+    table = contrasts_table(measured, sizes, bootstrap, seed)
     write_table(table, output, CONTRASTS, settings, common_keys(*tables))

@@ -78,6 +78,7 @@ def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     table = pd.concat([same, parts], ignore_index=True)
     place = table["question"].map(list(QUESTIONS).index)
     table = table.assign(place=place, others=table["operator"] != ALL)
+    table["at_k"] = table["at_k"].fillna(table["k"]).astype("int64")
     table = with_mixed(table[[*VERDICTS.columns, "place", "others"]])
     order = ["place", "metric", "k", "others"]
     return table.sort_values(order, ignore_index=True, kind="stable")[list(VERDICTS.columns)]

@@ -71,7 +71,8 @@ def _draw(axes: Axes, table: pd.DataFrame, decided: pd.DataFrame) -> None:
         axes.text(0.99, place, said(row), transform=axes.get_yaxis_transform(), ha="right", va="bottom")
         if row["verdict"] != "undefined":
             margin = part_of(row).margin
-            _below(axes, (0.99, place), (0, -4), (sides(row, margin) + pairs(row)).replace("-", "−"))
+            size = f", k = {row['at_k']}" if row["at_k"] != row["k"] else ""
+            _below(axes, (0.99, place), (0, -4), (sides(row, margin) + pairs(row) + size).replace("-", "−"))
 
 
 def _say_what_is_compared(axes: Axes, decided: pd.DataFrame) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from form_invariance.experiment.contrasts.entries import RATE
 from form_invariance.experiment.contrasts.questions import QUESTIONS, SMALLEST, Part
+from form_invariance.experiment.contrasts.values import RATE
 from form_invariance.experiment.contrasts.verdicts import deciding, worded
 from form_invariance.tables.columns import ALL
 
@@ -95,7 +95,8 @@ def said(row: Mapping[Hashable, Any]) -> str:
 def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
     """The two values and their difference with its limits, or why there is none; `margin` as in `Part`."""
     if row["verdict"] != "undefined":
-        return f"{sides(row, margin)} = {interval(row, margin)}{pairs(row)}"
+        size = f", at k = {row['at_k']}" if row["at_k"] != row["k"] else ""
+        return f"{sides(row, margin)} = {interval(row, margin)}{pairs(row)}{size}"
     if margin and not np.isnan(row["control_value"]):
         return f"{sides(row, margin)}: the latter may be zero"
     return NOTHING

@@ -15,6 +15,7 @@ VERDICTS = Schema(
         ),
         "operator": text("operator; all = over all operators"),
         "k": integer("circuit size: neurons per layer and format"),
+        "at_k": integer("size at which the question is decided: k, or one of best_k or specificity_k"),
         "cells": integer("cells that have a value: operators, with formats, or with directions"),
         "prompts": integer("prompts or pairs that have both values, over the cells; 0 of same"),
         "value": number("of the shared neurons, mean over cells"),

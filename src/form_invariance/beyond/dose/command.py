@@ -1,0 +1,67 @@
+"""Knockout and keep-only along the dose."""
+
+from pathlib import Path
+
+from form_invariance.experiment.options import (
+    Centred,
+    MatchedSeeds,
+    MembershipRule,
+    OtherFiles,
+    RunOptions,
+    Seed,
+    Sizes,
+    recorded,
+)
+
+
+def dose(
+    *,
+    model: RunOptions,
+    dataset: Path,
+    effects: OtherFiles,
+    mean_caches: OtherFiles,
+    membership: MembershipRule,
+    k: Sizes,
+    matched_seeds: MatchedSeeds,
+    center_logits: Centred,
+    seed: Seed,
+    output: Path,
+) -> None:
+    """Knock out, and keep alone, the best neurons of all cells and their controls on one cell's prompts.
+
+    Args:
+        dataset: dataset table of the cell, whose eval prompts are answered
+        effects: indirect effects of all cells
+        mean_caches: mean cache of each operator's template in the cell's format
+        output: table by prompt
+    """
+    settings = recorded(locals())
+
+    from form_invariance.beyond.dose.compute import dose_table, run_cell
+    from form_invariance.experiment.controls import Draws
+    from form_invariance.experiment.intervene import start
+    from form_invariance.experiment.means import read_means
+    from form_invariance.experiment.measurements import DOSE_PROMPTS
+    from form_invariance.experiment.membership import Membership, common_layers, read_effects
+    from form_invariance.experiment.ranked_sets import matched_by, ranked
+    from form_invariance.experiment.run import load_run, of_run
+    from form_invariance.stages.dataset.prompts import eval_prompts, eval_rows
+    from form_invariance.stages.dataset.table import DATASET
+    from form_invariance.tables.files import read_table, write_table
+    from form_invariance.tables.keys import by_cell, by_key, keys_of
+
+    run, keys = load_run(model), keys_of(dataset)
+    form, operator = cell = keys["format"], keys["operator"]
+    patched = read_effects(by_cell(effects), Membership(membership, seed))
+    common_layers(patched, k)
+    means = {name: read_means(path, run.model) for name, path in by_key(mean_caches, "operator").items()}
+    values = {
+        name: matched_by(patched[form, name], cache.late_variance(run.first)) for name, cache in means.items()
+    }
+    problems = read_table(dataset, DATASET)
+    started = start(run, *eval_prompts(problems, run.tokenizer, run.model.device), center_logits)
+    draws = Draws(0, matched_seeds, seed)
+    runs = run_cell(started, ranked(patched), cell, sorted(set(k)), values, means[operator], draws)
+    prompts = eval_rows(problems)[["a", "b"]].reset_index(drop=True).rename_axis("index").reset_index()
+    table = dose_table(started, prompts, cell, runs)
+    write_table(table, output, DOSE_PROMPTS, {**settings, **of_run(run)}, {**keys, "task": operator})

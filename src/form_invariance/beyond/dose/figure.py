@@ -1,0 +1,79 @@
+"""What knocked out neurons cost along the dose, and what they keep alone."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from form_invariance.drawing import style
+from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, legend_handles, line, line_plot
+from form_invariance.drawing.style import COLOURS, GREY
+from form_invariance.experiment.contrasts.entries import ALL_LOSS, OWN_LOSS, PRIMARY
+from form_invariance.experiment.contrasts.rows import overall
+from form_invariance.experiment.contrasts.table import CONTRASTS
+from form_invariance.experiment.intervention_kinds import DIRECT, KEEP_ONLY, KNOCKOUT
+
+INPUTS = {"dose": {"contrasts": CONTRASTS}}
+"""By figure."""
+
+LOOKS = {
+    OWN_LOSS: Look("black", "o", width=1.8, label="the format's own best"),
+    "loss_of_other_formats_best": Look(COLOURS[0], "s", label="other formats' best"),
+    "loss_of_other_operators_best": Look(COLOURS[1], "^", label="other operators' best, in other formats"),
+    "loss_of_shared": Look(COLOURS[2], "D", label="shared by all formats"),
+    "loss_of_equal_norm": Look(COLOURS[3], dashes=DASHED, label="other candidates, equal norm"),
+    "loss_of_matched": Look(GREY, dashes=DASHED, label="matched neurons"),
+    "loss_of_random_direction": Look(GREY, dashes=DOTTED, label="random direction, equal norm"),
+    "loss_of_own_best_direct": Look("black", dashes=DOTTED, width=0.9, label="own best, past later layers"),
+    ALL_LOSS: Look("black", dashes=DASH_DOT, width=0.7, label="all late neurons"),
+}
+"""By contrast, in the order of the legend."""
+RATIOS = {
+    "other_formats_minus_own": LOOKS["loss_of_other_formats_best"],
+    "other_operators_minus_own": LOOKS["loss_of_other_operators_best"],
+}
+"""By contrast: what is divided by the own loss."""
+
+
+def _panel(axes: Axes, rows: pd.DataFrame, value: str, low: str, high: str, looks: Mapping[str, Look]) -> None:
+    """The lines of one panel, as far as they are defined."""
+    chosen = rows[rows["contrast"].isin(looks)]
+    drawn = line(chosen, chosen["contrast"], value, low, high)[["line", "k", "value", "low", "high"]]
+    if drawn["value"].notna().any():
+        line_plot(axes, drawn, "k", looks)
+
+
+def dose(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
+    """Loss by knockout, its ratio to the own loss, and the gain of sets that are kept alone, by size."""
+    rows = overall(tables["contrasts"])
+    rows = rows[(rows["metric"] == PRIMARY) & (rows["cells"] > 0)]
+    heading = f"{title}: the k best neurons of each late layer, at the last token"
+    lost = rows[rows["intervention"].isin([KNOCKOUT, DIRECT])]
+    if not lost["contrast"].isin(LOOKS).any():
+        return style.nothing(heading, "the model cannot do the problems")
+    figure, panels = style.panels(1, 3, height=2.1)
+    losses, ratios, gains = panels[0]
+    _panel(losses, lost, "first", "low", "high", LOOKS)
+    losses.set_ylabel("probability lost by knockout")
+    _panel(ratios, lost, "ratio", "ratio_low", "ratio_high", RATIOS)
+    ratios.axhline(1, color="black", lw=0.6, ls=":")
+    ratios.set_ylabel("loss / loss by the own best")
+    everything = lost[lost["contrast"] == ALL_LOSS].assign(low=np.nan, high=np.nan)
+    kept = rows[rows["intervention"] == KEEP_ONLY]
+    # Measured as a change from the unmodified model; all late neurons is what can be kept.
+    above = kept["k"].map(everything.set_index("k")["first"])
+    kept = kept.assign(**{name: kept[name] + above for name in ("first", "low", "high")})
+    _panel(gains, pd.concat([kept, everything]), "first", "low", "high", LOOKS)
+    gains.set_ylabel("probability kept, beyond none kept")
+    for axes in (losses, gains):
+        axes.axhline(0, color="black", lw=0.6)
+    for axes in panels[0]:
+        axes.set_xlabel("neurons per layer, k")
+    own = lost[lost["contrast"] == OWN_LOSS]
+    extent = f"n = {own['prompts'].max()} right answers in {own['cells'].max()} cells; bands: 95 % intervals"
+    figure.suptitle(f"{heading}\n{extent}")
+    names = set(lost["contrast"])
+    style.legend_below(figure, legend_handles({name: look for name, look in LOOKS.items() if name in names}))
+    return figure

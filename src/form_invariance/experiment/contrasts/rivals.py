@@ -1,0 +1,97 @@
+"""A value that is compared with the strongest of several rivals, without choosing it by the same prompts.
+
+An assignment gives each operator one of its rivals; its contrast is the mean over operators of own − rival. The
+own value exceeds the strongest rivals if it exceeds those of every assignment. So *yes* needs the intervals of all
+assignments above zero: an intersection of tests, each of which errs in 2.5 %. *No* needs the least one below zero,
+by an upper limit that holds for all assignments at once: the 97.5 % quantile, over resamples, of the largest
+studentized error.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from form_invariance.experiment.contrasts.engine import (
+    NO_CONTROL,
+    SEVERAL,
+    CellName,
+    Pair,
+    described,
+    limits,
+    over_cells,
+    verdict,
+    widened,
+)
+from form_invariance.experiment.contrasts.noise import pooled
+from form_invariance.experiment.contrasts.rows import groups_of
+from form_invariance.tables.columns import ALL
+
+ASSIGNMENTS = 4096
+"""Assignments at most; of each operator the strongest rivals are kept."""
+RivalPairs = Mapping[str, Pair]
+"""Own value and rival, by the rival's name."""
+
+
+def _assigned(cells: Sequence[tuple[str, RivalPairs]]) -> Iterator[tuple[dict[str, str], Pair]]:
+    """Every assignment of a rival to each operator, and its means over the cells (operator, pairs)."""
+    known = [(operator, pairs) for operator, pairs in cells if pairs and all(p.defined for p in pairs.values())]
+    rivals: dict[str, list[str]] = {}
+    operators = list(dict.fromkeys(operator for operator, _ in known))
+    most = int(ASSIGNMENTS ** (1 / max(1, len(operators))))
+    for operator in operators:
+        strengths = {
+            name: np.mean([pairs[name].second[0] for of, pairs in known if of == operator])
+            for name in next(pairs for of, pairs in known if of == operator)
+        }
+        rivals[operator] = sorted(strengths, key=strengths.__getitem__, reverse=True)[:most]
+    for chosen in product(*rivals.values()) if known else ():
+        assignment = dict(zip(operators, chosen, strict=True))
+        yield assignment, over_cells([pairs[assignment[operator]] for operator, pairs in known])
+
+
+def _row(cells: Sequence[tuple[str, RivalPairs]], noise: float) -> dict[str, Any]:
+    """The values of `COLUMNS` over some cells; `noise` is half of the 95 % interval that other rankings give."""
+    assigned = list(_assigned(cells))
+    if not assigned:
+        nothing = np.full(1, np.nan)
+        return described(Pair(nothing, nothing, (), NO_CONTROL))
+    differences = np.array([pair.first - pair.second for _, pair in assigned]) + 0.0
+    pairs = [pair for _, pair in assigned]
+    bounds = [limits(own, pair.problems, pair.bounded) for own, pair in zip(differences, pairs, strict=True)]
+    half = float(np.nan_to_num(noise))
+    lows = [widened(own[0], low, high, half)[0] for own, (low, high, _) in zip(differences, bounds, strict=True)]
+    errors = differences[:, 1:].std(axis=1, ddof=1)
+    # Where all resamples are equal, the limits are of what was not seen.
+    unseen = np.array([high - low for low, high, _ in bounds]) / 2 / norm.ppf(0.975)
+    errors = np.where(errors > 0, errors, unseen)
+    studentized = (differences[:, :1] - differences[:, 1:]) / np.where(errors > 0, errors, 1)[:, None]
+    quantile = max(np.quantile(studentized.max(axis=0), 0.975), norm.ppf(0.975))
+    highs = differences[:, 0] + np.hypot(quantile * errors, half)
+    least, low, high = int(differences[:, 0].argmin()), float(min(lows)), float(min(highs))
+    error = bounds[int(np.argmin(lows))][2]
+    assignment, pair = assigned[least]
+    names = set(assignment.values())
+    return described(pair) | {
+        "control": names.pop() if len(assignment) == 1 else SEVERAL,
+        "ranking_noise": noise,
+        "low": low,
+        "high": high,
+        "limit_error": error,
+        "verdict": verdict(low, high, error),
+    }
+
+
+def rival_rows(cells: Mapping[CellName, RivalPairs]) -> Iterator[dict[str, Any]]:
+    """A row for each cell, for each operator over its cells, and over all cells; as `rows.rows`."""
+    groups = groups_of(cells)
+    halves: dict[bool, list[tuple[str, np.ndarray]]] = {True: [], False: []}
+    for (name, operator), members in groups.items():
+        if operator != ALL:
+            for _, pair in _assigned([(operator, cells[cell]) for cell in members]):
+                halves[name == ALL].append((operator, pair.halves))
+    for (name, operator), members in groups.items():
+        noise = pooled(halves[name == ALL], averaged=operator == ALL).half(np.subtract)
+        yield {"format": name, "operator": operator, **_row([(cell[1], cells[cell]) for cell in members], noise)}

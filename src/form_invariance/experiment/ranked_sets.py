@@ -1,0 +1,87 @@
+"""The neurons of all cells as the train prompts rank them: circuits, each cell's best, and matched controls."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from form_invariance.experiment.controls import NOT_DRAWN, Draws, NeuronSet, controls
+from form_invariance.experiment.membership import Effects
+from form_invariance.experiment.neuron_sets import CIRCUIT, HALVES, MATCHED
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The neurons of all cells, as the train prompts rank them.
+
+    Attributes:
+        ranks: from 0, (late layers, m), by half of the train prompts (empty: by all), format and operator.
+        candidates: that were ranked, bool, (late layers, m), by format and operator.
+        first: the first late layer.
+    """
+
+    ranks: Mapping[str, Mapping[tuple[str, str], np.ndarray]]
+    candidates: Mapping[tuple[str, str], np.ndarray]
+    first: int
+
+    @property
+    def operators(self) -> list[str]:
+        """All operators."""
+        return list(dict.fromkeys(operator for _, operator in self.candidates))
+
+    def best(self, k: int, format: str, operator: str, half: str = "") -> np.ndarray:
+        """The k best of each layer, bool, (late layers, m)."""
+        return np.asarray(self.ranks[half][format, operator] < k)
+
+    def shared(self, k: int, operator: str, half: str = "") -> np.ndarray:
+        """The neurons that are among the k best in every format, bool, (late layers, m)."""
+        return np.all([ranks < k for (_, of), ranks in self.ranks[half].items() if of == operator], axis=0)
+
+
+def ranked(effects: Mapping[tuple[str, str], Effects]) -> Ranked:
+    """The ranks of every cell (format, operator), by all train prompts and by either half of them."""
+
+    def placed(cell: Effects) -> np.ndarray:
+        return np.stack([cell.ranks(layer) for layer in cell.candidates])
+
+    halves = {key: cell.halves() for key, cell in effects.items()}
+    by_half = {half: {key: placed(two[i]) for key, two in halves.items()} for i, half in enumerate(HALVES)}
+    ranks = {"": {key: placed(cell) for key, cell in effects.items()}, **by_half}
+    candidates = {}
+    for key, cell in effects.items():
+        candidates[key] = np.zeros((len(cell.candidates), cell.width), dtype=bool)
+        for row, neurons in zip(candidates[key], cell.candidates.values(), strict=True):
+            row[neurons] = True
+    return Ranked(ranks, candidates, min(next(iter(effects.values())).candidates))
+
+
+def ranked_set(operator: str, neurons: str, k: int, members: np.ndarray, seed: int = NOT_DRAWN) -> NeuronSet:
+    """A set with the columns that tell it apart in the tables by prompt."""
+    return NeuronSet({"operator": operator, "neurons": neurons, "k": k, "seed": seed}, members)
+
+
+def circuits(ranked: Ranked, k: int) -> Iterator[NeuronSet]:
+    """The shared neurons of every operator, also ranked by either half of the train prompts."""
+    for half in ("", *HALVES):
+        for operator in ranked.operators:
+            yield ranked_set(operator, half + CIRCUIT, k, ranked.shared(k, operator, half))
+
+
+def circuit_controls(
+    ranked: Ranked, k: int, values: Mapping[str, Mapping[str, np.ndarray]], draws: Draws
+) -> Iterator[NeuronSet]:
+    """The matched controls of every operator's circuit in one format; a circuit without neurons has none.
+
+    Args:
+        values: what controls are matched by (variance, effect), (late layers, m), NaN = not available, of every
+            operator in the format.
+    """
+    for operator, known in values.items():
+        members = ranked.shared(k, operator)
+        for control in controls(members, k, MATCHED if members.any() else (), known, draws, operator):
+            yield ranked_set(operator, control.label["neurons"], k, control.members, control.label["seed"])
+
+
+def matched_by(effects: Effects, variance: np.ndarray) -> dict[str, np.ndarray]:
+    """What the controls of a cell are matched by, (late layers, m); `variance` of the last token's activations."""
+    return {"variance": variance, "effect": np.stack([effects.means(layer) for layer in effects.candidates])}
