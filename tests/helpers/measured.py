@@ -4,7 +4,7 @@ import numpy as np
 
 from form_invariance.experiment.contrasts.cells import Measured
 from form_invariance.experiment.contrasts.compute import contrasts_table
-from form_invariance.experiment.contrasts.entries import CONTRASTS
+from form_invariance.experiment.contrasts.entries import CIRCUITS, CONTRASTS, DOSE, TASKS
 from form_invariance.experiment.measurements import METRICS
 
 SETTING = {"donor": "", "positions": "last", "means": "task", "index": 0, "a": 0, "b": 0}
@@ -17,9 +17,10 @@ def rows_of(table, **setting):
 
 
 def contrasts_of(table, names, ks, resamples, seed, copying=()):
-    """The rows of contrasts, by name."""
+    """The rows of contrasts, by name, at the same sizes."""
     entries = {name: CONTRASTS[name] for name in names}
-    return contrasts_table(Measured(table, copying), ks, resamples, seed, entries)
+    sizes = dict.fromkeys((CIRCUITS, DOSE, TASKS), ks)
+    return contrasts_table(Measured(table, copying), sizes, resamples, seed, entries)
 
 
 def moved(pairs):

@@ -9,13 +9,21 @@ import measured
 import numpy as np
 import pandas as pd
 
-from form_invariance.beyond.specificity.table import CONTROLS
 from form_invariance.experiment.contrasts.engine import strongest
 from form_invariance.experiment.contrasts.questions import QUESTIONS, SERVES
 from form_invariance.experiment.contrasts.rows import overall
 from form_invariance.experiment.contrasts.verdicts import rows_of
 from form_invariance.experiment.controls import NOT_DRAWN
-from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT, CONTROL_OF, DRAWN, OWN_BEST
+from form_invariance.experiment.neuron_sets import (
+    BEST_IN,
+    CIRCUIT,
+    CONTROL_OF,
+    DRAWN,
+    FAIR,
+    MATCHED,
+    OWN_BEST,
+    PART_OF_BEST,
+)
 from form_invariance.randomness import generator
 
 TRIALS = 40
@@ -27,7 +35,7 @@ DONORS = {
 }
 """By question and metric of transfer: the two conditions, and what its null is called."""
 SET = ["operator", "k", "neurons", "seed"]
-OF_BEST = [kind + CONTROL_OF + OWN_BEST for kind in CONTROLS]
+OF_BEST = [kind + CONTROL_OF + OWN_BEST for kind in FAIR]
 """The controls of a format's best neurons."""
 COPIED = "copying"
 """A task whose answer is a number of the prompt."""
@@ -75,9 +83,8 @@ def _in_the_circuits_place(table):
 
 def ablation_trials(table, resamples, seed):
     """A draw of a control in the circuit's place; the tables by prompt of interventions."""
-    asked = [
-        (question, metric) for question in ("sufficient", "necessary") for metric in QUESTIONS[question].parts
-    ]
+    asked = [(name, metric) for name in ("sufficient", "necessary") for metric in QUESTIONS[name].parts]
+    asked.remove(("necessary", LAST))
     table = table[(table["positions"] == "all") & (table["means"] == "format")]
     for changed in _in_the_circuits_place(table):
         yield from verdicts(changed, asked, "a control is the circuit", resamples, seed)
@@ -183,7 +190,7 @@ def copying(lost, rng):
             values, kinds = own.to_numpy().copy(), own.index.get_level_values("neurons")
             for places in own.groupby(level="k").indices.values():
                 of = kinds[places]
-                floor = _strongest({kind: values[places[of == kind]] for kind in CONTROLS})
+                floor = _strongest({kind: values[places[of == kind]] for kind in MATCHED})
                 circuit = places[of == CIRCUIT]
                 values[circuit] = np.where(rng.random(size) < SERVES, floor, values[circuit])
             parts.append(pd.DataFrame(values, own.index))
@@ -219,14 +226,23 @@ def table_of(lost, intervention):
             wide = values.set_axis(columns["index"], axis=1)
             long = wide.melt(ignore_index=False, var_name="index", value_name="probability").reset_index()
             long = long.merge(columns, on="index").dropna(subset="probability")
-            parts.append(long.assign(format=name, task=task, intervention=kind, correct=long["probability"]))
+            parts.append(
+                long.assign(
+                    format=name,
+                    task=task,
+                    intervention=kind,
+                    correct=long["probability"],
+                    margin=long["probability"],
+                )
+            )
     return measured.rows_of(pd.concat(parts, ignore_index=True))
 
 
 EXCHANGED = [("exchange", metric) for metric in ("probability", "accuracy")]
 KEPT = [("exchange", "probability kept")]
 SPECIFIC = [("specific", metric) for metric in QUESTIONS["specific"].parts]
-COMPUTED = [("computed", metric) for metric in ("probability", "accuracy")]
+COMPUTED = [("computed", metric) for metric in QUESTIONS["computed"].parts]
+LAST = "probability at the last token"
 NULLS = {
     "operators relabelled": (relabelled, "knockout", SPECIFIC),
     "operators relabelled, exchanged": (relabelled, "knockout", [("exchange", "probability beyond operator")]),
@@ -239,11 +255,18 @@ NULLS = {
 """By name: what makes it true, and the intervention and the questions that it is asked of."""
 
 
-def specificity_trials(prompts, resamples, seed):
-    """Circuits that are of no operator, and formats whose circuits serve others exactly as well as is asked."""
-    prompts = prompts[prompts["task"].isin(prompts["operator"][prompts["intervention"] != "good"].unique())]
+def dose_trials(prompts, resamples, seed):
+    """Circuits that are of no operator, and formats whose circuits serve others exactly as well as is asked.
+
+    Besides, a draw of a control, or of the own best, in the circuit's place.
+    """
+    knockout = prompts[prompts["intervention"].isin(["knockout", "good"])]
+    for kind, asked in ((FAIR, ("necessary", LAST)), ([PART_OF_BEST], ("shared", "probability"))):
+        own = knockout[(knockout["operator"] == knockout["task"]) & knockout["neurons"].isin(["none", *kind])]
+        for changed in _in_the_circuits_place(own):
+            yield from verdicts(changed, [asked], "a control is the circuit", resamples, seed)
     for null, (change, intervention, every) in NULLS.items():
-        for metric in ("probability", "accuracy"):
+        for metric in ("probability", "accuracy", "margin"):
             asked = [key for key in every if QUESTIONS[key[0]].parts[key[1]].of == metric]
             cells = lost_by_cell(prompts, intervention, metric)
             for trial in range(TRIALS if asked else 0):
@@ -255,4 +278,4 @@ def trials(tables, resamples, seed):
     """The trials of every question, from the tables by prompt by their kind."""
     yield from ablation_trials(tables["interventions_prompts"], resamples, seed)
     yield from transfer_trials(tables["transfer_pairs"], resamples, seed)
-    yield from specificity_trials(tables["specificity_prompts"], resamples, seed)
+    yield from dose_trials(tables["dose_prompts"], resamples, seed)

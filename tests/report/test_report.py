@@ -108,7 +108,7 @@ def verdict(*rows):
     """A model's verdict: (question, difference, low, high, verdict)."""
     operators = "+ -0.10 no; - +0.20 yes"
     found = [(QUESTIONS[name].compared, next(iter(QUESTIONS[name].parts)), *numbers) for name, *numbers in rows]
-    alike = {"operator": operators, "k": 50, "value": 0.4, "control_value": 0.1}
+    alike = {"operator": operators, "k": 50, "at_k": 50, "value": 0.4, "control_value": 0.1}
     table = filled(VERDICTS, found, "question metric difference low high verdict", **alike)
     return Answer(QUESTION, "At k = 50: ...", table)
 

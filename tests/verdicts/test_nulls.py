@@ -11,15 +11,14 @@ import pandas as pd
 import pytest
 
 from conftest import ROOT
-from form_invariance.beyond.specificity.table import CONTROLS
 from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.experiment.measurements import MEASUREMENTS
-from form_invariance.experiment.neuron_sets import CIRCUIT, CONTROL_OF, OWN_BEST
-from form_invariance.tables.columns import ALL
+from form_invariance.experiment.neuron_sets import CIRCUIT, CONTROL_OF, FAIR, MATCHED, OWN_BEST, PART_OF_BEST
 
 NAMES = ["format", "operator", "k", "task", "neurons", "seed"]
 SETS = [("circuit", -1), ("best_in_s", -1), ("best_in_c", -1)]
-SETS += [(kind + of, draw) for kind in CONTROLS for of in ("", CONTROL_OF + OWN_BEST) for draw in range(3)]
+SETS += [(kind + of, draw) for kind in FAIR for of in ("", CONTROL_OF + OWN_BEST) for draw in range(3)]
+SETS += [(PART_OF_BEST, draw) for draw in range(3)]
 
 
 def lost_answers(rng, operators=("+", "-", "*"), problems=60):
@@ -30,7 +29,7 @@ def lost_answers(rng, operators=("+", "-", "*"), problems=60):
         for name in "sc":
             asked = rng.permutation(int(1.3 * problems))[:problems]
             for operator, (neurons, draw) in product(operators, SETS):
-                chance = 0.9 if operator == task and not neurons.startswith("random") else 0.1
+                chance = 0.9 if operator == task and neurons.startswith(("circuit", "best")) else 0.1
                 lost = (hard[asked] & (rng.random(problems) < chance)).astype(int)
                 cell = name, operator, 10, task, neurons, draw, -1
                 rows += [(*cell, *one) for one in zip(asked.tolist(), lost.tolist(), strict=True)]
@@ -43,7 +42,9 @@ def lost_answers(rng, operators=("+", "-", "*"), problems=60):
     )
     both = pd.concat([both, before.assign(operator=before["task"])], ignore_index=True)
     return measured.rows_of(
-        both.assign(index=both["b"], correct=1 - both["lost"], probability=1 - 0.6 * both["lost"])
+        both.assign(
+            index=both["b"], correct=1 - both["lost"], probability=1 - 0.6 * both["lost"], margin=-both["lost"]
+        )
     )
 
 
@@ -52,28 +53,12 @@ def test_unchanged_tables_have_the_answers_that_they_were_made_with(monkeypatch)
     unchanged = {null: (lambda lost, rng: lost, *rest) for null, (_, *rest) in nulls.NULLS.items()}
     monkeypatch.setattr(nulls, "NULLS", unchanged)
     monkeypatch.setattr(nulls, "TRIALS", 1)
-    trials = [*nulls.specificity_trials(lost_answers(np.random.default_rng(6)), 200, 0)]
+    trials = [*nulls.dose_trials(lost_answers(np.random.default_rng(6)), 200, 0)]
+    trials = [one for one in trials if one["null"] != "a control is the circuit"]
     assert {one["null"] for one in trials} == {*unchanged}
     said = {(one["question"], one["verdict"]) for one in trials}
     # No task copies.
     assert said == {("exchange", "yes"), ("specific", "yes"), ("computed", "undefined")}
-
-
-def test_of_equal_circuits_none_is_stronger():
-    """On the prompts that choose it, the strongest of several would be stronger than the own by chance."""
-    rng, operators = np.random.default_rng(0), ["+", "-", "*"]
-    sets = pd.MultiIndex.from_tuples([(operator, 5, CIRCUIT, -1) for operator in operators], names=nulls.SET)
-    problems = pd.MultiIndex.from_tuples([(1, place) for place in range(41)], names=["a", "b"])
-    cells = product(map(str, range(40)), operators)
-    damage = {cell: pd.DataFrame(rng.normal(size=(3, 41)), sets, problems) for cell in cells}
-    table = measured.contrasts_of(
-        nulls.table_of(damage, "knockout"), [name := "own_minus_other_circuits"], [5], 2, 0
-    )
-    found = table[(table["contrast"] == name) & (table["format"] != ALL) & (table["metric"] == "accuracy")][
-        "difference"
-    ]
-    assert len(found) == len(damage)
-    assert abs(found.mean()) < 2 * found.std() / len(found) ** 0.5
 
 
 def made_up(rng, problems=40, formats="sc", operators="+-*"):
@@ -81,7 +66,7 @@ def made_up(rng, problems=40, formats="sc", operators="+-*"):
     rows = []
     for name, operator, number in product(formats, operators, range(problems)):
         hard, cell = rng.random(), {"operator": operator, "task": operator, "index": number, "a": 1, "b": number}
-        sets = {(CIRCUIT, -1), *product(("random", *CONTROLS), range(4))}
+        sets = {(CIRCUIT, -1), *product(("random", *MATCHED), range(4))}
         for how, (neurons, draw) in product(("keep_only", "knockout"), sorted(sets)):
             right = rng.random() < 0.3 + 0.4 * hard
             values = {"correct": right, "probability": 0.6 * right, "faithfulness": 0.6 * right}
@@ -104,7 +89,7 @@ def made_up(rng, problems=40, formats="sc", operators="+-*"):
             values = {"recovered": rng.random() < 0.3, "donor_answer": rng.random() < 0.2, "permuted_answer": 0.2}
             rows.append({**cell, "condition": condition, "seed": draw, **values})
     moved = measured.moved(pd.DataFrame(rows)).assign(index=lambda table: table["b"])
-    return {"interventions_prompts": ablated, "transfer_pairs": moved, "specificity_prompts": lost_answers(rng)}
+    return {"interventions_prompts": ablated, "transfer_pairs": moved, "dose_prompts": lost_answers(rng)}
 
 
 def test_every_question_is_seldom_answered_where_its_null_is_true(monkeypatch):
@@ -130,10 +115,10 @@ def test_the_table_of_false_verdicts(tmp_path):
 
     paths = {
         "interventions_prompts": "*/*/interventions_prompts.parquet",
-        "specificity_prompts": "shared/specificity_prompts.parquet",
+        "dose_prompts": "*/*/dose_prompts.parquet",
         "transfer_pairs": "shared/*/transfer_pairs.parquet",
     }
-    assert paths.keys() == MEASUREMENTS.keys()
+    assert paths.keys() == MEASUREMENTS.keys() - {"specificity_prompts"}, "on tasks nothing but copying is asked"
     trials = [*nulls.trials({name: read(pattern) for name, pattern in paths.items()}, **how)]
     table = nulls.rates(trials)
     print(table.round(2).to_string())

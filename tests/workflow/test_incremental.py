@@ -82,15 +82,15 @@ def several(config):
 
 
 WORD, VARIANT, ADDITION = {"format": "word"}, {"format": "word~1"}, {"operator": "addition"}
-CIRCUIT, ABLATING, COPYING = {"circuit": "circuit"}, "interventions transfer specificity", "residual_exchange"
+CIRCUIT, ABLATING, COPYING = {"circuit": "circuit"}, "interventions transfer dose specificity", "residual_exchange"
 CHANGES = {
     "a k": (
         lambda config: config["k"].append(30),
-        [("circuit", CIRCUIT), ("overlap operator_overlap transfer interventions specificity", {})],
+        [("circuit", CIRCUIT), ("overlap operator_overlap transfer interventions contrasts", {})],
     ),
     "a k less": (
         lambda config: config["k"].pop(0),
-        [("circuit", CIRCUIT), ("overlap operator_overlap transfer interventions specificity", {})],
+        [("circuit", CIRCUIT), ("overlap operator_overlap transfer interventions contrasts", {})],
     ),
     "controls that change places": (
         lambda config: config.update(random_seeds=config["matched_seeds"], matched_seeds=config["random_seeds"]),

@@ -117,6 +117,8 @@ def test_every_command_is_asked_what_the_configuration_says(finished):
                     wanted = [config["k_shown"]]
                 elif name == "k" and command == "circuit":
                     wanted.append([config["k_shown"]])
+                elif name == "k" and command in ("dose", "specificity"):
+                    wanted = [{"dose": config["best_k"], "specificity": [config["k_shown"]]}[command]]
                 assert value in wanted, (command, name)
         if getattr(given, "model", "").startswith("embedded:") and command != "model-files":
             assert (given.model, given.dtype) == (model["source"], model["dtype"]), command

@@ -24,7 +24,7 @@ SETTINGS_OF_A_KIND = ("dtype", "pairs", "bootstrap")
 """Settings with one value for all files of one kind."""
 WEIGHTS = "weights"
 """The digest of a model's files (`model.digests.identity`)."""
-KEYS = (*CELL, "donor", "target")
+KEYS = (*CELL, "task", "donor", "target")
 SIZE = " at k = "
 THIS_COMMAND = "this command"
 

@@ -63,5 +63,5 @@ def dose(
     draws = Draws(0, matched_seeds, seed)
     runs = run_cell(started, ranked(patched), cell, sorted(set(k)), values, means[operator], draws)
     prompts = eval_rows(problems)[["a", "b"]].reset_index(drop=True).rename_axis("index").reset_index()
-    table = dose_table(started, prompts, cell, runs)
+    table = dose_table(started, prompts, cell, runs).drop(columns="task")
     write_table(table, output, DOSE_PROMPTS, {**settings, **of_run(run)}, {**keys, "task": operator})

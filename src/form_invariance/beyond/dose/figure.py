@@ -48,7 +48,9 @@ def _panel(axes: Axes, rows: pd.DataFrame, value: str, low: str, high: str, look
 def dose(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """Loss by knockout, its ratio to the own loss, and the gain of sets that are kept alone, by size."""
     rows = overall(tables["contrasts"])
-    rows = rows[(rows["metric"] == PRIMARY) & (rows["cells"] > 0)]
+    rows = rows[rows["metric"] == PRIMARY]
+    # Where some cells share no neuron, the mean over the others is of other problems.
+    rows = rows[(rows["cells"] > 0) & (rows["cells"] == rows["cells"].max())]
     heading = f"{title}: the k best neurons of each late layer, at the last token"
     lost = rows[rows["intervention"].isin([KNOCKOUT, DIRECT])]
     if not lost["contrast"].isin(LOOKS).any():

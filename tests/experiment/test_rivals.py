@@ -1,0 +1,99 @@
+"""A value against the strongest of several rivals: brute force over assignments, and rates of false verdicts."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from form_invariance.experiment.contrasts.engine import Value, compare, resampled, resampling
+from form_invariance.experiment.contrasts.rivals import rival_rows
+from form_invariance.tables.columns import ALL
+
+OPERATORS, FORMATS, PROMPTS, SPREAD = "abcd", "scw", 16, 0.4
+ERROR = SPREAD * np.sqrt(2 / (PROMPTS * len(FORMATS) * len(OPERATORS)))
+"""Standard error of a difference over all cells, of independent prompts."""
+TRUTHS = {
+    "all equal": ([0, 0, 0], 4),
+    "the strongest equal, others weaker by 1 error": ([0, 1, 1], 4),
+    "the strongest equal, others weaker by 8 errors": ([0, 8, 8], 4),
+    "two operators, equal": ([0], 2),
+    "own below by 4 errors": ([-4, 1, 1], 4),
+    "own above by 4 errors": ([4, 4, 4], 4),
+    "own above by 6 errors": ([6, 6, 6], 4),
+}
+"""By name: by how many standard errors over all cells the own value exceeds each rival; how many operators."""
+
+
+def cells_of(rng, differences, operators, errors=ERROR, resamples=400):
+    """The pairs by rival of every cell: a problem is hard for all sets and in all formats alike."""
+    cells = {}
+    for operator in OPERATORS[:operators]:
+        problems = [(operator, 1, number) for number in range(PROMPTS)]
+        weights = resampling(problems, resamples, int(rng.integers(2**31)))
+        hard = rng.normal(size=PROMPTS) * SPREAD
+        names = [f"{operator}'s rival {place}" for place in range(len(differences))]
+        for form in FORMATS:
+            own, *others = rng.normal(size=(1 + len(names), PROMPTS)) * SPREAD + hard
+            values = [Value(resampled(own, weights), problems)]
+            values += [
+                Value(resampled(other - less * errors, weights), problems)
+                for other, less in zip(others, differences, strict=True)
+            ]
+            cells[form, operator] = {
+                name: compare(values[0], other) for name, other in zip(names, values[1:], strict=True)
+            }
+    return cells
+
+
+def over_all(cells):
+    return next(row for row in rival_rows(cells) if row["format"] == row["operator"] == ALL)
+
+
+def test_the_least_over_all_assignments_by_brute_force():
+    cells = cells_of(np.random.default_rng(0), [0, 1, -1], 3, resamples=200)
+    names = {operator: list(cells["s", operator]) for operator in OPERATORS[:3]}
+    samples = np.array(
+        [
+            np.mean(
+                [
+                    cells[form, operator][name].first - cells[form, operator][name].second
+                    for operator, name in zip(names, chosen, strict=True)
+                    for form in FORMATS
+                ],
+                axis=0,
+            )
+            for chosen in product(*names.values())
+        ]
+    )
+    assert samples.shape == (27, 201)
+    errors = samples[:, 1:].std(1, ddof=1)
+    worst = ((samples[:, :1] - samples[:, 1:]) / errors[:, None]).max(0)
+    row = over_all(cells)
+    assert row["difference"] == pytest.approx(samples[:, 0].min())
+    assert row["low"] == pytest.approx(np.quantile(samples[:, 1:], 0.025, axis=1).min())
+    assert row["high"] == pytest.approx((samples[:, 0] + np.quantile(worst, 0.975) * errors).min())
+    (one,) = (row for row in rival_rows(cells) if (row["format"], row["operator"]) == ("c", "b"))
+    assert one["difference"] == min(pair.first[0] - pair.second[0] for pair in cells["c", "b"].values())
+
+
+@pytest.mark.parametrize("trials", [60, pytest.param(1000, marks=pytest.mark.nightly)])
+def test_false_verdicts_are_rare(trials):
+    """The table of docs/method.md: shares of yes and of no."""
+    rows = []
+    for name, (differences, operators) in TRUTHS.items():
+        errors = ERROR * (len(OPERATORS) / operators) ** 0.5
+        drawn = (cells_of(np.random.default_rng(seed), differences, operators, errors) for seed in range(trials))
+        words = pd.Series(over_all(cells)["verdict"] for cells in drawn)
+        rows.append({"truth": name, "yes": words.eq("yes").mean(), "no": words.eq("no").mean()})
+    table = pd.DataFrame(rows).set_index("truth")
+    print(table.round(3).to_string())
+    most = 0.05 + norm.ppf(0.99) * np.sqrt(0.05 * 0.95 / trials)
+    for name, (differences, _) in TRUTHS.items():
+        if min(differences) <= 0:
+            assert table.loc[name, "yes"] <= most, name
+        if min(differences) >= 0:
+            assert table.loc[name, "no"] <= most, name
+    assert table.loc["own above by 6 errors", "yes"] > 0.7
+    assert table.loc["own below by 4 errors", "no"] > 0.7
