@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import oracles
+import pandas as pd
 import pytest
 import torch
 from small_prompts import CACHE_PROMPTS, plain_means, prepare
@@ -129,17 +130,80 @@ def test_changes_of_equal_norm_are_those_of_the_knockout_for_each_prompt_and_lay
 FORMATS, OPERATORS, WIDTH = ("symbolic", "code", "word"), ("sum", "difference"), 40
 
 
-@pytest.fixture(scope="module")
-def drawn():
-    """Effects of six cells, of which each layer's neurons 0 to 29 are candidates; ranks by them."""
+def cells_of(width=WIDTH, none=""):
+    """Effects of six cells, of which each layer's neurons 0 to 29 are candidates; those of `none` are negative."""
     rng, cells = np.random.default_rng(0), {}
     for operator in OPERATORS:
         common = rng.normal(size=(2, 30))
         for name in FORMATS:
-            values = common[:, None] + rng.normal(size=(2, 8, 30)) + 1
+            values = common[:, None] + rng.normal(size=(2, 8, 30)) + (1 if operator != none else -99)
             of_layers = {FIRST + i: own[None].astype(np.float32) for i, own in enumerate(values)}
-            cells[name, operator] = Effects(of_layers, dict.fromkeys(of_layers, np.arange(30)), WIDTH, name)
+            cells[name, operator] = Effects(of_layers, dict.fromkeys(of_layers, np.arange(30)), width, name)
+    return cells
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """Effects, and ranks by them."""
+    cells = cells_of()
     return cells, ranked(cells)
+
+
+def runs_of(hooked, operator, draws, none=""):
+    """What is done on the prompts of a cell, and the rows of its table."""
+    ranks, values = ranked(cells_of(hooked.started.run.width, none)), np.ones(hooked.masks[0].shape)
+    matched_by = {name: {"variance": values, "effect": values} for name in OPERATORS}
+    cell, prompts = ("code", operator), pd.DataFrame({"index": range(len(hooked.tokens)), "a": 1, "b": 2})
+    runs = [*compute.run_cell(hooked.started, ranks, cell, [5], matched_by, hooked.means, Draws(0, draws, 0))]
+    return ranks, runs, compute.dose_table(hooked.started, prompts, cell, iter(runs))
+
+
+@pytest.mark.parametrize("hooked", ["llama"], indirect=True)
+def test_rows_of_knockout_and_of_what_is_kept_alone_equal_hooks(hooked):
+    ranks, runs, table = runs_of(hooked, "sum", 2)
+    plain = torch.stack([*hooked.plain])[:, None].expand(-1, hooked.tokens.shape[1], -1)
+    blocks = iter(table.groupby(np.arange(len(table)) // len(hooked.tokens)))
+    sets = [({"neurons": "none", "k": 0}, np.zeros_like(hooked.masks[0]), "good")]
+    sets += [(one.label, one.members, how) for some, how, _ in runs for one in some]
+    best, tried = ranks.best(5, "code", "sum"), set()
+    scaled = compute.of_equal_norm(
+        *(hooked.started, best, np.array(equal_norm_masks(ranks, best, 5, "code", "sum", Draws(0, 2, 0)))),
+        *(np.empty((0, *best.shape[:1], hooked.started.run.model.config.d_model)), hooked.means),
+    )
+    for label, members, how in sets:
+        _, rows = next(blocks)
+        assert (rows[[*label, "intervention"]] == [*label.values(), how]).all(axis=None)
+        kind = label["neurons"]
+        if how == "direct":
+            found = compute.direct(hooked.started, members[None], hooked.means)[0]
+            np.testing.assert_allclose(rows["probability"], found.probability, rtol=1e-6)
+        elif kind == "equal_norm_of_own_best":
+            np.testing.assert_allclose(rows["probability"], scaled[label["seed"]].probability, rtol=1e-6)
+        elif "equal_norm" not in kind and "random_direction" not in kind:
+            mask = torch.from_numpy(members if how != "keep_only" else ~members)
+            z = oracles.ablated(hooked.bridge, hooked.tokens, FIRST, mask, plain, slice(-1, None))
+            expected = oracles.readout(z, hooked.answers, center=True)
+            np.testing.assert_allclose(rows["probability"], expected["probability"], atol=1e-7)
+            np.testing.assert_allclose(rows["margin"], expected["margin"], atol=1e-4)
+            assert rows["correct"].tolist() == expected["accuracy"].tolist()
+        tried.add((how, kind, label.get("operator")))
+    assert next(blocks, None) is None
+    kept = {(kind, of) for how, kind, of in tried if how == "keep_only" and "half" not in kind}
+    matched = {(f"{kind}_of_own_best", "sum") for kind in ("random_variance", "random_effect")}
+    others = {("best_in_symbolic", "difference"), ("best_in_word", "difference"), ("circuit", "sum")}
+    assert kept == matched | others | {(f"best_in_{name}", "sum") for name in FORMATS}
+    direct = {(kind, of) for how, kind, of in tried if how == "direct"}
+    assert direct == {("circuit", "sum"), *((f"best_in_{name}", "sum") for name in FORMATS)}
+
+
+@pytest.mark.parametrize("hooked", ["llama"], indirect=True)
+def test_an_operator_without_neurons_and_no_draws_leave_sets_out(hooked):
+    *_, table = runs_of(hooked, "difference", 2, none="difference")
+    own = table[(table["operator"] == "difference") & (table["k"] == 5)]
+    assert set(own["neurons"]) == {"all_late"}
+    assert {"circuit", "best_in_word"} < set(table["neurons"])
+    *_, table = runs_of(hooked, "sum", 0)
+    assert not table["neurons"].str.contains("random|equal_norm").any()
 
 
 def test_sets_are_the_best_by_mean_effects(drawn):
@@ -184,6 +248,9 @@ def test_controls_have_as_many_neurons_in_each_layer_and_parts_are_parts(drawn):
         assert not mask[:, 30:].any()
         np.testing.assert_array_equal(mask.sum(1), best.sum(1))
     assert not equal_norm_masks(ranks, ranks.best(16, "code", "sum"), 16, "code", "sum", draws)
+    along = compute._directions((2, 7), draws, "code")
+    np.testing.assert_allclose(np.linalg.norm(along, axis=-1), np.ones((3, 2)))
+    assert not (along[0] == along[1]).any()
     values = {
         name: {"variance": np.random.default_rng(2).random((2, WIDTH)), "effect": np.ones((2, WIDTH))}
         for name in OPERATORS

@@ -4,7 +4,7 @@ import numpy as np
 
 from form_invariance.experiment.contrasts.cells import Measured
 from form_invariance.experiment.contrasts.compute import contrasts_table
-from form_invariance.experiment.contrasts.entries import CIRCUITS, CONTRASTS, DOSE, TASKS
+from form_invariance.experiment.contrasts.entries import CIRCUITS, DOSE, TASKS, entries_of
 from form_invariance.experiment.measurements import METRICS
 
 SETTING = {"donor": "", "positions": "last", "means": "task", "index": 0, "a": 0, "b": 0}
@@ -17,10 +17,10 @@ def rows_of(table, **setting):
 
 
 def contrasts_of(table, names, ks, resamples, seed, copying=()):
-    """The rows of contrasts, by name, at the same sizes."""
-    entries = {name: CONTRASTS[name] for name in names}
-    sizes = dict.fromkeys((CIRCUITS, DOSE, TASKS), ks)
-    return contrasts_table(Measured(table, copying), sizes, resamples, seed, entries)
+    """The rows of contrasts, by name, all at the same sizes."""
+    measured = Measured(table, copying)
+    entries, sizes = entries_of(measured), dict.fromkeys((CIRCUITS, DOSE, TASKS), ks)
+    return contrasts_table(measured, sizes, resamples, seed, {name: entries[name] for name in names})
 
 
 def moved(pairs):

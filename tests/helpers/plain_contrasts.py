@@ -1,5 +1,7 @@
 """The rows of one contrast from the values by prompt of its cells, with the noise of rankings by plain loops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import t
@@ -28,31 +30,57 @@ def pair(first, second, problems, resamples, seed, control="", draws=None, bound
 
 
 def check_rows(table, cells, resamples, seed, bounded=True):
-    """A table of one contrast has a row for each cell, for the cells of each operator and for all, and no other.
+    """As `check_pairs`, of the values of each prompt.
 
     Cells are, by (format or direction, operator), (first, second, problems, control, draws, halves). Halves are
     the mean differences by either half of the train prompts; test_contrasts.py tests the other noise.
     """
-    pairs = {cell: pair(*given[:3], resamples, seed, *given[3:5], bounded) for cell, given in cells.items()}
+    pairs = {
+        cell: replace(pair(*given[:3], resamples, seed, *given[3:5], bounded), halves=np.array([given[5], [0, 0]]))
+        for cell, given in cells.items()
+    }
+    check_pairs(table, pairs)
+
+
+def ranking_noise(pairs, name, operator, value=np.subtract):
+    """Half of the 95 % interval that other rankings give to a value of a row, by loops.
+
+    The pairs are by (format or direction, operator), or by these and a rival.
+    """
     errors = {}
-    for cell, one in pairs.items():
-        if one.defined:
-            errors.setdefault(cell[1], []).append((cells[cell][5][0] - cells[cell][5][1]) / 2)
+    for (form, of, *rival), one in pairs.items():
+        if one.defined and not np.isnan(one.halves).any():
+            alike = of, *rival, ALL if name == ALL else form
+            errors.setdefault(alike, []).append(np.subtract(*value(*one.halves)) / 2)
+    operators = len({of for of, *_ in errors})
+    if not operators:
+        return np.nan
+    square = np.mean([np.mean(own) ** 2 for own in errors.values()]) / (operators if operator == ALL else 1)
+    return t.ppf(0.975, operators) * square**0.5
+
+
+def members_of(pairs, name, operator):
+    """What belongs to the cells of a row."""
+    return [one for cell, one in pairs.items() if name in (ALL, cell[0]) and operator in (ALL, cell[1])]
+
+
+def check_pairs(table, pairs):
+    """A table of one contrast has a row for each cell, for the cells of each operator and for all, and no other.
+
+    The pairs are by (format or direction, operator).
+    """
     found = {(row["format"], row["operator"]): row for row in table.to_dict("records")}
     assert len(found) == len(table)
-    assert found.keys() == {*cells, *((ALL, operator) for _, operator in cells), (ALL, ALL)}
+    assert found.keys() == {*pairs, *((ALL, operator) for _, operator in pairs), (ALL, ALL)}
     for name, operator in found:
-        some = [one for cell, one in pairs.items() if name in (ALL, cell[0]) and operator in (ALL, cell[1])]
-        row = described(some[0] if len(some) == 1 else over_cells(some))
-        squares = [np.mean(own) ** 2 if name == ALL else np.square(own).mean() for own in errors.values()]
-        counts = [1 if name == ALL else len(own) for own in errors.values()]
+        members = members_of(pairs, name, operator)
+        row = described(members[0] if len(members) == 1 else over_cells(members))
         if row["cells"]:
-            square = np.average(squares, weights=counts) / (len(errors) if operator == ALL else 1)
-            row["ranking_noise"] = t.ppf(0.975, len(errors)) * square**0.5
+            row["ranking_noise"] = ranking_noise(pairs, name, operator)
             for side, limit in ((-1, "low"), (1, "high")):
-                beyond = np.hypot(row[limit] - row["difference"], row["ranking_noise"])
+                beyond = np.hypot(row[limit] - row["difference"], np.nan_to_num(row["ranking_noise"]))
                 row[limit] = row["difference"] + side * beyond
             row["verdict"] = verdict(row["low"], row["high"], row["limit_error"])
         for column, value in row.items():
-            said = found[name, operator][column]
-            assert said == pytest.approx(value, abs=1e-12, nan_ok=True), (name, operator, column)
+            told = found[name, operator][column]
+            assert told == pytest.approx(value, abs=1e-12, nan_ok=True), (name, operator, column)

@@ -3,6 +3,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from measured import rows_of
 from plain_contrasts import check_rows
 
 from form_invariance.experiment.contrasts.cells import Measured
@@ -37,10 +38,9 @@ def made_up(seed, filled):
 
 def contrasts(cells):
     """The rows of a contrast of cells."""
-    constant = {"donor": "", "normalized_logit": 0.0, "donor_answer": np.nan, "permuted_answer": np.nan}
-    parts = [rows.assign(format=key[0], operator=key[1], task=key[1], **constant) for key, rows in cells.items()]
+    parts = [rows_of(rows.assign(format=key[0], operator=key[1], task=key[1])) for key, rows in cells.items()]
     entry = {name: CONTRASTS[name] for name in ("circuit_minus_control_everywhere",)}
-    return contrasts_table(Measured(pd.concat(parts, ignore_index=True)), [10, 50], RESAMPLES, SEED, entry)
+    return contrasts_table(Measured(pd.concat(parts, ignore_index=True)), {"k": [10, 50]}, RESAMPLES, SEED, entry)
 
 
 def plain_cell(prompts, operator, intervention, k, metric):

@@ -130,7 +130,7 @@ def _equal_norm(
         ("", ranked.shared(k, operator)),
         (CONTROL_OF + OWN_BEST, ranked.best(k, form, operator)),
     ):
-        if not members.any():
+        if not members.any() or not draws.matched:
             continue
         masks = equal_norm_masks(ranked, members, k, form, operator, draws)
         along = _directions(shape, draws, operator, form, k, ending)
@@ -178,9 +178,11 @@ def run_cell(
         ]
         run = {KNOCKOUT: [*of_ranks, *matched, *parts], KEEP_ONLY: [*kept, *of_best]}
         for intervention, sets in run.items():
-            masks = INTERVENED[intervention](masks_of(sets))
-            yield sets, intervention, intervene(started, masks, means)
-        yield own, DIRECT, direct(started, masks_of(own), means)
+            if sets:
+                masks = INTERVENED[intervention](masks_of(sets))
+                yield sets, intervention, intervene(started, masks, means)
+        if own:
+            yield own, DIRECT, direct(started, masks_of(own), means)
         yield from _equal_norm(started, ranked, k, cell, draws, means)
         progress.add(1)
 

@@ -16,6 +16,7 @@ from scipy.stats import norm
 
 from form_invariance.experiment.contrasts.engine import (
     NO_CONTROL,
+    ROUNDING,
     SEVERAL,
     CellName,
     Pair,
@@ -63,10 +64,10 @@ def _row(cells: Sequence[tuple[str, RivalPairs]], noise: float) -> dict[str, Any
     bounds = [limits(own, pair.problems, pair.bounded) for own, pair in zip(differences, pairs, strict=True)]
     half = float(np.nan_to_num(noise))
     lows = [widened(own[0], low, high, half)[0] for own, (low, high, _) in zip(differences, bounds, strict=True)]
-    errors = differences[:, 1:].std(axis=1, ddof=1)
-    # Where all resamples are equal, the limits are of what was not seen.
+    # Where all resamples are equal up to rounding, the limits are of what was not seen.
     unseen = np.array([high - low for low, high, _ in bounds]) / 2 / norm.ppf(0.975)
-    errors = np.where(errors > 0, errors, unseen)
+    same = np.ptp(differences[:, 1:], axis=1) < ROUNDING
+    errors = np.where(same, unseen, differences[:, 1:].std(axis=1, ddof=1))
     studentized = (differences[:, :1] - differences[:, 1:]) / np.where(errors > 0, errors, 1)[:, None]
     quantile = max(np.quantile(studentized.max(axis=0), 0.975), norm.ppf(0.975))
     highs = differences[:, 0] + np.hypot(quantile * errors, half)
