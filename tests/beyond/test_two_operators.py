@@ -1,11 +1,13 @@
 """Models of two operators with circuits of their own, or a common one: along the dose and on other tasks."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import planted_models
 import pytest
 import two_operators
-from planted_models import LATE
+from measured import ranks_by
 from two_operators import OPERATORS
 
 from form_invariance.beyond.dose.compute import dose_table, run_cell
@@ -20,8 +22,6 @@ from form_invariance.experiment.contrasts.rows import overall
 from form_invariance.experiment.contrasts.verdicts import asked
 from form_invariance.experiment.controls import Draws
 from form_invariance.experiment.intervene import start
-from form_invariance.experiment.membership import Effects
-from form_invariance.experiment.ranked_sets import ranked
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.problems.templates import render
@@ -34,17 +34,13 @@ FORMATS = {"symbolic": 0, "word": 2}
 """By how many places the order of the circuit's neurons is turned."""
 
 
-def ranks_of(members):
+def ranks_of(members, rng):
     """Ranks where an operator's neurons have effects, in another order in each format, and others have none."""
-    effects, rng, layers = {}, np.random.default_rng(0), range(LATE[0], LATE[0] + len(LATE))
-    for name, turned in FORMATS.items():
-        for operator, own in members.items():
-            means = np.where(own, WHOLE - (own.cumsum(1) - 1 - turned) % WHOLE, -1)[:, None, None]
-            values = means + rng.random((len(own), 1, 6, own.shape[1])) / 10
-            everyone = dict.fromkeys(layers, np.arange(own.shape[1]))
-            cell = Effects(dict(zip(layers, values, strict=True)), everyone, own.shape[1], f"{name}/{operator}")
-            effects[name, operator] = cell
-    return ranked(effects)
+    effects = {}
+    for (name, turned), (operator, own) in product(FORMATS.items(), members.items()):
+        means = np.where(own, WHOLE - (own.cumsum(1) - 1 - turned) % WHOLE, -1)
+        effects[name, operator] = means[:, None, None] + rng.random((len(own), 1, 6, own.shape[1])) / 10
+    return ranks_by(effects)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["own", "common"])
@@ -52,10 +48,11 @@ def tables_of(request, tmp_path_factory):
     """Whether the circuit is common; the table by prompt and the contrasts of the constructed model."""
     folder, rng = tmp_path_factory.mktemp("two") / "model", np.random.default_rng(0)
     members = two_operators.write_model(folder, request.param, seed=0)
-    run, ranks, parts = planted_models.run_of(folder), ranks_of(members), []
-    values = {
-        one: {kind: rng.random(own.shape) for kind in ("variance", "effect")} for one, own in members.items()
-    }
+    run, ranks, parts = planted_models.run_of(folder), ranks_of(members, rng), []
+    # The controls of half a circuit have no neuron that carries the sum.
+    carries, kinds = np.any([*members.values()], axis=0), ("variance", "effect")
+    others = {one: carries & ~ranks.shared(HALF, one) for one in OPERATORS}
+    alike = {one: {kind: np.where(others[one], -9, rng.random(carries.shape)) for kind in kinds} for one in others}
     for name in FORMATS:
         for operator in OPERATORS:
             problems = 6 + rng.integers(54, size=(200, 2))
@@ -64,9 +61,9 @@ def tables_of(request, tmp_path_factory):
             answers = run.answer_tokens(problems[160:].sum(1) + 20 * (operator == "shifted"))
             started = start(run, run.tokens(prompts[160:]), answers, True)
             eval_prompts = pd.DataFrame({"index": range(40), "a": problems[160:, 0], "b": problems[160:, 1]})
-            runs = run_cell(started, ranks, (name, operator), KS, values, means, DRAWS)
+            runs = run_cell(started, ranks, (name, operator), KS, alike, means, DRAWS)
             parts.append(dose_table(started, eval_prompts, (name, operator), runs).assign(format=name))
-        sets = sets_of(ranks, [EMPTY, WHOLE], name, values, DRAWS)
+        sets = sets_of(ranks, [EMPTY, WHOLE], name, alike, DRAWS)
         chosen = [text_task(run, PLAIN_TEXT, 25)]
         for task, expression in (("sum", "a + b"), ("copying", "a")):
             chosen.append(other_task(run, task, Arithmetic(expression, LIMITS), "{a}+{b}=", 25, seed=0))
