@@ -1,4 +1,4 @@
-"""Tables by prompt that tests make up, in the form of `experiment.measurements`."""
+"""Ranks, and tables by prompt in the form of `experiment.measurements`, that tests make up."""
 
 import numpy as np
 
@@ -6,8 +6,20 @@ from form_invariance.experiment.contrasts.cells import Measured
 from form_invariance.experiment.contrasts.compute import contrasts_table
 from form_invariance.experiment.contrasts.entries import CIRCUITS, DOSE, TASKS, entries_of
 from form_invariance.experiment.measurements import METRICS
+from form_invariance.experiment.membership import Effects
+from form_invariance.experiment.ranked_sets import ranked
 
 SETTING = {"donor": "", "positions": "last", "means": "task", "index": 0, "a": 0, "b": 0}
+
+
+def ranks_by(values):
+    """Ranks by effects (late layers, draws, prompts, m) of each cell; layer 2 is the first, all are candidates."""
+    cells = {}
+    for cell, effects in values.items():
+        layers, width = range(2, 2 + len(effects)), effects.shape[-1]
+        everyone = dict.fromkeys(layers, np.arange(width))
+        cells[cell] = Effects(dict(zip(layers, effects, strict=True)), everyone, width, "/".join(cell))
+    return ranked(cells)
 
 
 def rows_of(table, **setting):

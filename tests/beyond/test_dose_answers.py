@@ -1,0 +1,155 @@
+"""The size that decides a question along the dose, and the answers and the figure, from made-up contrasts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from example_tables import crossed
+
+from form_invariance.beyond.dose.answer import answer
+from form_invariance.beyond.dose.figure import dose
+from form_invariance.beyond.specificity.answer import answer as task_answers
+from form_invariance.experiment.contrasts.table import CONTRASTS
+from form_invariance.experiment.contrasts.verdicts import AT_FLOOR, asked, dose_shares
+from form_invariance.tables.columns import ALL
+
+K, KS, MOST = 10, (1, 5, 20), 0.8
+"""The circuit size, the sizes along the dose, and what all late neurons cost."""
+SHARES = {
+    ("knockout", "one"): (0.1, 0.45, 0.9),
+    ("knockout", "two"): (0.6, 0.9, 1.0),
+    ("knockout", ALL): (0.35, 0.7, 0.95),
+    ("keep_only", "one"): (0.0, 0.1, 0.4),
+    ("keep_only", "two"): (0.2, 0.55, 0.9),
+    ("keep_only", ALL): (0.1, 0.3, 0.65),
+}
+"""What the own best lose, or keep, of what can be lost."""
+SIZES = {"knockout": {"one": 5, "two": 1, ALL: 1}, "keep_only": {"one": 20, "two": 5, ALL: 20}}
+KNOCKOUT = [
+    *("exchanged_minus_own_beyond_control", "exchanged_minus_other_operators_best", "shared_minus_part_of_best"),
+    *("own_minus_other_circuits", "own_minus_other_beyond_control", "loss_of_own_best_in_layers_2_to_3"),
+    *("other_formats_minus_own", "loss_of_other_formats_best"),
+]
+
+
+def rows(contrast, intervention="knockout", k=KS, **numbers):
+    """Rows of contrasts, whose numbers tell the size."""
+    cells = {
+        "format": [ALL, "s"],
+        "operator": ["one", "two", ALL],
+        "cells": 2,
+        "prompts": 30,
+        "metric": "probability",
+    }
+    how = {"contrast": contrast, "intervention": intervention, "k": list(k), "verdict": "yes", "task": "own"}
+    told = {"first": 0.5, "second": lambda table: table["k"] / 1000, "difference": 0.3, "low": 0.2, "high": 0.4}
+    told |= {"ratio": 0.9, "ratio_low": 0.85, "ratio_high": 1.1, "limit_error": 0, "ratio_error": 0}
+    return crossed(CONTRASTS, **cells | how | told | numbers)
+
+
+def contrasts(shares=SHARES, most=MOST):
+    """The contrasts of two operators."""
+    parts = [rows(KNOCKOUT), rows(KNOCKOUT[0], "keep_only"), rows("circuit_minus_control_everywhere", k=[K])]
+    parts += [rows("loss_of_all_late", first=most), rows("loss_of_own_best_direct", "direct", first=0.25)]
+    for how, kept in (("knockout", 0), ("keep_only", most)):
+        own = rows("loss_of_own_best", how)
+        cells = zip(own["operator"], own["k"], strict=True)
+        parts.append(own.assign(first=[most * shares[how, of][KS.index(k)] - kept for of, k in cells]))
+    return pd.concat(parts, ignore_index=True)
+
+
+def decided(table, metric="probability"):
+    """The rows that decide about exchange, by format and operator."""
+    found = pd.concat(asked(table)).query("question == 'exchange' and metric == @metric")
+    return found.set_index(["format", "operator"])
+
+
+@pytest.mark.parametrize(("metric", "how"), [("probability", "knockout"), ("probability kept", "keep_only")])
+def test_a_question_is_decided_where_the_own_best_lose_half_of_what_can_be_lost(metric, how):
+    """Of operators and of what is kept alone at sizes of their own; formats have that of their operator."""
+    found = decided(contrasts(), metric)
+    assert len(found) == 2 * 3
+    assert found["k"].eq(K).all()
+    for (_, operator), row in found.iterrows():
+        assert row["at_k"] == SIZES[how][operator]
+        assert row["share"] == pytest.approx(SHARES[how, operator][KS.index(row["at_k"])])
+        assert (row["second"], row["verdict"]) == (row["at_k"] / 1000, "yes")
+
+
+def test_where_every_size_loses_nearly_all_the_smallest_is_undecided_at_the_floor():
+    full = SHARES | {("knockout", "two"): (0.81, 0.9, 1.0)}
+    found = decided(contrasts(full)).loc[ALL]
+    assert found.loc["two", ["at_k", "verdict"]].tolist() == [1, AT_FLOOR]
+    assert found.loc["one", "verdict"] == found.loc[ALL, "verdict"] == "yes"
+    nothing = contrasts(full).assign(ratio_low=np.nan)
+    assert decided(nothing).loc[(ALL, "two"), "verdict"] == "undefined"
+    assert dose_shares(contrasts(most=0.0))["share"].isna().all(), "nothing can be lost"
+
+
+SENTENCES = [
+    "Knocked out at k = 1 (own best: 35% of what can be lost), other formats' best cost 0.500 more probability "
+    "than the strongest control, the own best 0.001: ratio 0.90 [0.85, 1.10]. Kept alone at k = 20 (own best: 65%"
+    " of what can be kept), other formats' best keep 0.500 more probability than the strongest control, the own "
+    "best 0.020: ratio 0.90 [0.85, 1.10]. Knocked out at k = 1 (own best: 35% of what can be lost), other "
+    "operators' best in these formats cost 0.001, the operator's own there 0.500: difference 0.300 [0.200, "
+    "0.400]: yes.",
+    "Knocked out at k = 1 (own best: 35% of what can be lost), the shared neurons cost 0.500 probability, as many"
+    " random members of the own best 0.001: difference 0.300 [0.200, 0.400]: yes.",
+    "Knocked out at k = 1 (own best: 35% of what can be lost), an operator's shared neurons cost its own answers "
+    "0.500, the strongest choice of other operators' 0.001: least difference over all choices 0.300 [0.200, "
+    "0.400]: yes. Beyond matched controls, they cost the own answers 0.500 and the other operators' 0.001: "
+    "difference 0.300 [0.200, 0.400]: yes.",
+    "At k = 1 the own best cost 0.28 probability (all late neurons: 0.80). Where the change reaches the final "
+    "residual stream alone, past all later layers, it costs 0.25. As much means that the neurons write the "
+    "answer; what computes it is not shown. Knocked out in some layers alone: 2 to 3 0.50. Problems are "
+    "resampled; operators, formats and directions are fixed.",
+]
+
+
+def test_answers_say_the_numbers_of_the_size_that_decides():
+    answers = answer({"contrasts": contrasts()}, K)
+    assert [told.sentence for told in answers] == SENTENCES
+    assert [told.figures for told in answers] == 4 * [("dose",)]
+    assert answers[0].table["contrast"].unique().tolist() == [*KNOCKOUT[:2], "other_formats_minus_own"]
+    full = SHARES | {("knockout", ALL): (0.81, 0.9, 1.0)}
+    told = answer({"contrasts": contrasts(full).assign(ratio=np.nan, low=np.nan)}, K)
+    assert "k = 1 (own best: 81% of what can be lost, so no size tells sets apart)" in told[0].sentence
+    assert "0.001: no ratio, because the interval of the latter is not above zero." in told[0].sentence
+    assert "difference 0.300 [no interval]: undecided: at the floor." in told[1].sentence
+    undefined = answer({"contrasts": contrasts().assign(cells=0)}, K)
+    assert all(told.sentence.startswith("Undefined: ") for told in undefined)
+
+
+def test_copying_is_spared_at_the_circuit_size_or_the_largest_that_was_measured():
+    computed = {"k": [1, 5], "metric": ["probability", "margin"], "first": 0.4, "second": 0.5}
+    table = pd.concat(
+        [contrasts(), rows("own_minus_copied_of_own", **computed), rows("circuit_minus_control", k=[1, 5])]
+    )
+    (told,) = task_answers({"contrasts": table}, K)
+    assert told.sentence == (
+        "Knocked out, the shared neurons (k = 5) cost the operator's own answers 0.500 more probability than a "
+        "control does, and answers that copy a number of the prompt 0.100: copying is spared 90% of the loss (95 "
+        "% interval 85% to 110%). Of the margin over the next answer, copying is spared 90% of the loss (95 % "
+        "interval 85% to 110%)."
+    )
+    assert told.table["second"].tolist() == [0.005]
+    (told,) = task_answers({"contrasts": table.assign(ratio=np.nan)}, K)
+    assert told.sentence.count("there is no share, because the interval of the former is not above zero") == 2
+
+
+def test_the_figure_has_a_panel_of_losses_one_of_ratios_and_one_of_what_is_kept():
+    figure = dose({"contrasts": contrasts()}, "m", K)
+    assert figure.get_suptitle().endswith("n = 30 right answers in 2 cells; bands: 95 % intervals")
+    lost, ratios, kept = ([list(line.get_ydata()) for line in axes.lines] for axes in figure.axes)
+    shares = np.array([SHARES[how, ALL] for how in ("knockout", "keep_only")])
+    assert pytest.approx(shares[0] * MOST) in lost
+    assert 3 * [0.9] in ratios
+    assert 3 * [MOST] in lost
+    assert pytest.approx(shares[1] * MOST) in kept, "beyond nothing, not from the unmodified model"
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert texts == [
+        *("the format's own best", "other formats' best", "own best, past later layers", "all late neurons"),
+    ]
+    alone = contrasts()
+    dose({"contrasts": alone[alone["intervention"] == "knockout"].assign(ratio=np.nan)}, "m", K)
+    for table in (alone.assign(cells=0), alone.iloc[:0]):
+        assert dose({"contrasts": table}, "m", K).get_suptitle().endswith("the model cannot do the problems")
