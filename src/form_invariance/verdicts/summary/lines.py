@@ -95,7 +95,8 @@ def said(row: Mapping[Hashable, Any]) -> str:
 def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
     """The two values and their difference with its limits, or why there is none; `margin` as in `Part`."""
     if row["verdict"] != "undefined":
-        return f"{sides(row, margin)} = {interval(row, margin)}{pairs(row)}"
+        note = row["note"] and f"; {row['note']}"
+        return f"{sides(row, margin)} = {interval(row, margin)}{pairs(row)}{note}"
     if margin and not np.isnan(row["control_value"]):
         return f"{sides(row, margin)}: the latter may be zero"
     return NOTHING
