@@ -1,6 +1,4 @@
-"""Ranks, intervals and chance levels."""
-
-from collections.abc import Sequence
+"""Ranks and intervals."""
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -12,8 +10,6 @@ Z95 = float(ndtri(0.975))
 
 UNSEEN = -float(np.log(0.025))
 """What was seen in none of n trials has a share of at most this / n: the rule of three for two sides."""
-
-_NEGLIGIBLE = 1e-14
 
 TRIMMED = 0.1
 """Share of the prompts left out at each end of the trimmed mean."""
@@ -116,62 +112,3 @@ def student_factor(count: int) -> float:
     The standard error of so few draws is itself too uncertain for an interval (method, section 7).
     """
     return float(stdtrit(count - 1, 0.975)) if count >= 5 else float("nan")
-
-
-def _hypergeometric(population: int, marked: int, drawn: int, log_factorial: np.ndarray) -> np.ndarray:
-    """Probability of 0..drawn marked ones among `drawn` of `population`, (drawn + 1,).
-
-    `scipy.stats.hypergeom` is accurate to 1e-12 only and differs in the last digits.
-    """
-    hits = np.arange(drawn + 1)
-    possible = (hits <= marked) & (drawn - hits <= population - marked)
-    h = hits[possible]
-
-    def log_choose(n: int, r: np.ndarray | int) -> np.ndarray:
-        return np.asarray(log_factorial[n] - log_factorial[r] - log_factorial[n - r])
-
-    result = np.zeros(drawn + 1)
-    result[possible] = np.exp(
-        log_choose(marked, h) + log_choose(population - marked, drawn - h) - log_choose(population, drawn)
-    )
-    return result
-
-
-def expected_jaccard(sizes: Sequence[int], width: int, seed: int = 0) -> float:
-    """Expected |intersection| / |union| of independent uniform subsets of `width` elements.
-
-    Exact for two and three sets; for more, the mean of 100,000 seeded draws of the two counts.
-
-    Two sets of a and b elements meet in x ~ Hypergeometric(width, a, b) elements; their union has w = a + b - x.
-    A third one of c elements brings u ~ Hypergeometric(width, width - w, c) new ones. Of its c - u others, in the
-    mean (c - u) x / w lie in the first two's intersection. So
-    E = Σ_x Σ_u P(x) P(u | x) (c - u) x / (w (w + u)).
-
-    Args:
-        sizes: of the sets, at least two, each at most `width`. Without any element it is not a number.
-        width: size of the whole.
-    """
-    if not any(sizes):
-        return float("nan")
-    a, b, *others = sizes
-    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, width + 1)))])
-    overlap = _hypergeometric(width, a, b, log_factorial)
-    # Sets that do not meet add nothing, so no division by an empty union.
-    x = np.flatnonzero((overlap > _NEGLIGIBLE) & (np.arange(b + 1) > 0))
-    if not others:
-        return float((overlap[x] * x / (a + b - x)).sum())
-    if len(others) == 1:
-        new = np.arange(others[0] + 1)
-        total = 0.0
-        for common in x.tolist():
-            union = a + b - common
-            chance = _hypergeometric(width, width - union, others[0], log_factorial)
-            total += overlap[common] * (chance * (others[0] - new) * common / (union * (union + new))).sum()
-        return float(total)
-    rng = generator(seed, "expected-jaccard", *sizes, width)
-    shared = whole = np.full(100_000, a)
-    for size in sizes[1:]:
-        fresh = rng.hypergeometric(width - whole, whole, size)
-        shared = rng.hypergeometric(shared, whole - shared, size - fresh)
-        whole = whole + fresh
-    return float((shared / whole).mean())

@@ -64,6 +64,10 @@ def test_a_pair_equals_loops_over_the_resamples():
 def test_a_pair_and_its_reverse_are_one_problem_of_an_operator():
     problems = engine.problems_of("+", np.array([3, 9, 2]), np.array([9, 3, -1]))
     assert problems == [("+", 3, 9), ("+", 3, 9), ("+", -1, 2)]
+    # What copies 10 of (10, 11) and what copies 11 of (11, 10) hold two numbers. A table by prompt says the same.
+    copied = engine.problems_of("copying", np.array([10, 11, 10]))
+    assert copied == [("copying", -1, 10), ("copying", -1, 11), ("copying", -1, 10)]
+    assert copied == engine.problems_of("copying", *np.array([one[1:] for one in copied]).T)
 
 
 def test_a_resample_without_any_problem_of_a_cell_is_the_sample():

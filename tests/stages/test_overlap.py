@@ -11,10 +11,11 @@ from form_invariance.experiment.membership import Effects, Membership
 from form_invariance.randomness import generator
 from form_invariance.stages.circuit.compute import circuit_members, circuit_table, halves_table
 from form_invariance.stages.overlap.answer import answer
+from form_invariance.stages.overlap.chance import DRAWS, expected_jaccard, one_region, random_jaccards, regions_of
 from form_invariance.stages.overlap.compute import by_both_rules, overlap_table, reliability_table
 from form_invariance.stages.overlap.differing import operator_overlap_table
-from form_invariance.stages.overlap.table import FORMAT_CORRELATION, OVERLAP, with_another
-from form_invariance.statistics import expected_jaccard, wilson
+from form_invariance.stages.overlap.table import FORMAT_CORRELATION, OVERLAP, beyond_chance, with_another
+from form_invariance.statistics import wilson
 from form_invariance.tables.columns import ALL
 
 
@@ -126,7 +127,8 @@ def test_dead_neurons_are_never_shared(rule):
     members = {name: of_all(name, effects, effects, 0 * effects, rule=rule) for name in "scw"}
     assert set(circuit_table(members, [25])["neuron"]) == set(range(0, 40, 4))
     row = overlap_table(members, [25], 5, 0).query("layer == -1 and formats == 's+c+w'").iloc[0]
-    assert row[["members", "jaccard", "chance"]].tolist() == pytest.approx([20, 1, expected_jaccard([10] * 3, 40)])
+    by_chance = expected_jaccard((10,) * 3, one_region(3, 40))
+    assert row[["members", "jaccard", "chance"]].tolist() == pytest.approx([20, 1, by_chance])
 
 
 def test_where_no_set_has_a_member_the_overlap_is_undefined():
@@ -145,20 +147,44 @@ def test_equal_effects_are_ordered_differently_in_each_format():
     assert row["jaccard"] == pytest.approx(row["chance"], abs=0.05)
 
 
-@pytest.mark.parametrize("sizes", ["22", "13", "02", "55", "222", "555", "123", "022", "441", "203"])
-def test_expected_jaccard_equals_enumeration(sizes):
-    """Of sets of these sizes among five elements."""
-    sizes = [*map(int, sizes)]
-    subsets = [[frozenset(subset) for subset in combinations(range(5), size)] for size in sizes]
+@pytest.mark.parametrize("candidates", [("01234",) * 3, ("0123", "1234", "0234")], ids=["the same", "others"])
+@pytest.mark.parametrize("sizes", ["22", "13", "02", "44", "222", "444", "123", "022", "441", "203"])
+def test_expected_jaccard_equals_enumeration(sizes, candidates):
+    """Of sets of these sizes among five elements, all of them or some."""
+    sizes = tuple(map(int, sizes))
+    subsets = [map(frozenset, combinations(some, size)) for some, size in zip(candidates, sizes, strict=False)]
     values = [len(frozenset.intersection(*some)) / len(frozenset.union(*some)) for some in product(*subsets)]
-    assert expected_jaccard(sizes, 5) == pytest.approx(np.mean(values), abs=1e-12)
+    regions = regions_of(np.array([[str(n) in some for n in range(5)] for some in candidates[: len(sizes)]]))
+    exact = len(sizes) == 2 or len(regions) == 1
+    error = 1e-12 if exact else 1e-12 + 4 * np.std(values) / DRAWS**0.5
+    assert expected_jaccard(sizes, regions) == pytest.approx(np.mean(values), abs=error)
+    assert random_jaccards(sizes, regions).std() == pytest.approx(np.std(values), abs=0.02)
 
 
 def test_expected_jaccard_of_large_sets_is_near_that_of_their_expected_sizes():
     """Of three sets exactly, of four by draws."""
     for number in (3, 4):
         expected = 0.25**number / (1 - 0.75**number)
-        assert expected_jaccard([3500] * number, 14000) == pytest.approx(expected, rel=0.01)
+        assert expected_jaccard((3500,) * number, one_region(number, 14000)) == pytest.approx(expected, rel=0.01)
+
+
+def test_unrelated_formats_seldom_share_more_of_their_candidates_than_by_chance():
+    """Candidates are mostly common, and the prompts agree on the best of them, which differ between formats."""
+    rng, ks, found = np.random.default_rng(0), [3, 10], []
+    for trial in range(60):
+        cells = {}
+        for place, name in enumerate("scw"):
+            others = 30 + rng.choice(70, 10, replace=False)
+            one = cell(3 * trial + place, candidates=np.sort(np.r_[:30, others]))
+            truth = {layer: 20 * rng.random(40) for layer in one.effects}
+            effects = {layer: own + truth[layer].astype(np.float32) for layer, own in one.effects.items()}
+            cells[name] = replace(one, effects=effects, width=100, name=name)
+        found.append(overlap_table(cells, ks, 30, trial).query("layer == -1"))
+    table = pd.concat(found, ignore_index=True)
+    beyond = beyond_chance(table)
+    assert (np.mean([beyond["low"] > 0, beyond["high"] < 0], axis=1) <= 0.05).all()
+    assert table["jaccard"].mean() == pytest.approx(table["chance"].mean(), abs=0.01)
+    assert (table["chance"] > 1.5 * table["chance_neurons"]).all()
 
 
 def test_formats_with_the_same_true_effects_reach_the_ceiling_of_parts_and_no_others():

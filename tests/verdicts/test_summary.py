@@ -10,6 +10,7 @@ from form_invariance.cli import main
 from form_invariance.experiment.contrasts.engine import verdict
 from form_invariance.experiment.contrasts.table import CONTRASTS
 from form_invariance.stages.overlap.table import DIFFERING, OVERLAP
+from form_invariance.statistics import Z95
 from form_invariance.tables.columns import ALL
 from form_invariance.tables.files import write_table
 from form_invariance.verdicts.summary.answer import answer
@@ -41,7 +42,7 @@ def overlap(jaccards, half=0.1):
         for place, jaccard in enumerate(jaccards)
         for used, value in ((True, jaccard), (False, 0.9))
     ]
-    columns = {"k": 10, "layer": -1, "formats": "s+c+w", "chance": 0.05}
+    columns = {"k": 10, "layer": -1, "formats": "s+c+w", "chance": 0.05, "chance_spread": 0, "candidates": 40}
     return filled(OVERLAP, rows, "operator used jaccard low high", keys="operator", **columns)
 
 
@@ -152,12 +153,21 @@ def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
 def test_no_and_nearly_all_shared_neurons_have_the_wider_side_of_their_interval(tables):
     for value, half, word in ((0.0, -np.log(0.025) / 450, "undecided"), (0.98, 0.08, "yes")):
         limits = {"low": max(value - half, 0), "high": min(value + half, 1)}
-        cut = tables["overlap"].assign(jaccard=value, chance=0.001, **limits)
+        cut = tables["overlap"].assign(jaccard=value, chance=0.001, chance_spread=0.01, **limits)
         rows = verdicts_table({**tables, "overlap": cut}).query("metric == 'jaccard'").set_index("operator")
         for name, width in (("0", half), ("all", half / 3**0.5)):
+            width = np.hypot(width, 0.01 * Z95)  # operators may have the same candidates
             found = rows.loc[name, ["low", "high"]].tolist()
             assert found == pytest.approx([value - 0.001 - width, value - 0.001 + width])
             assert rows.loc[name, "verdict"] == word
+
+
+def test_nothing_is_claimed_of_sets_that_are_over_a_quarter_of_the_candidates(tables):
+    few = verdicts_table({**tables, "overlap": tables["overlap"].assign(candidates=39)})
+    for table, word in ((verdicts_table(tables), "yes"), (few, "undecided")):
+        assert {*table[(table["question"] == "same") & (table["operator"] == ALL)]["verdict"]} == {word}
+    lines = " ".join(verdict_lines(few, "m", 10))
+    assert "; at k = 10 of 39 candidates nothing is claimed" in " ".join(lines.split())
 
 
 def test_an_operator_without_an_interval_is_left_out_of_the_mean(tables):

@@ -12,8 +12,9 @@ from configurations import ROOT, SCHEMA, SHIPPED, with_value
 from hostile_values import refusal
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.membership import most_shown
 from form_invariance.workflow import config_check, model_checks
-from form_invariance.workflow.undefined import most_shown, undefined_verdicts
+from form_invariance.workflow.undefined import undefined_verdicts
 
 pytestmark = pytest.mark.slow
 

@@ -51,8 +51,8 @@ _COLUMNS = {
     "k": integer("circuit size: neurons per layer and format; 0 or -1 where there is none"),
     "seed": integer("draw of a control; else -1"),
     "index": integer("number of the prompt; of transfer among the pairs that receive"),
-    "a": integer("first operand (or the smaller one); of a table or text -1"),
-    "b": integer("second operand; of a table or text the number of the row or window"),
+    "a": integer("first operand (or the smaller one); -1 of a table, text or a task with one operand"),
+    "b": integer("second operand; the only operand; of a table or text the number of the row or window"),
 }
 _METRICS = {
     "correct": flag("the most probable token is the answer"),

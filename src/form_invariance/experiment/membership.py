@@ -133,6 +133,14 @@ def from_tensors(
     )
 
 
+def most_shown(ranked: int) -> int:
+    """The largest k that is shown, and of which *same* is claimed: a quarter of a layer's candidates.
+
+    Larger sets of two formats with the same candidates share more than a seventh of their neurons by chance.
+    """
+    return max(ranked // 4, 1)
+
+
 def name_of(cell: str | tuple[str, str]) -> str:
     """The name of a format, or of a format and an operator."""
     return cell if isinstance(cell, str) else "/".join(cell)

@@ -1,7 +1,7 @@
 """Tasks as a configuration states them: its operators, and the other tasks on which circuits are tried."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pandas as pd
 from form_invariance.problems.operands import OperandRange, evenly_spaced
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, pool, prompts_of, stated, target_tokens
-from form_invariance.problems.templates import check_fields, check_task_fields
+from form_invariance.problems.templates import OPERANDS, check_fields, check_task_fields, operands_in
 
 
 def task_of(given: str | Mapping[str, Any], limits: Mapping[str, int]) -> Task:
@@ -44,6 +44,11 @@ def problems_for(task: Task, template: str) -> pd.DataFrame:
         return problems
     problems = problems[problems["a"] != problems["b"]]  # of two equal numbers none is the larger one
     return problems if "{b}" in template else problems.drop_duplicates("a")
+
+
+def operands_of(task: Task) -> Sequence[str]:
+    """The columns of `pool` that tell the problems of another task apart: operands that the answer depends on."""
+    return OPERANDS if isinstance(task, TableTask) else operands_in(task.expression) or ["a"]
 
 
 def prepare(

@@ -63,9 +63,14 @@ def check_fields(template: str, where: str, known: Sequence[str] | None = None) 
         _refuse(template, where, rule, known or OPERANDS)
 
 
+def operands_in(expression: str) -> list[str]:
+    """The operands that an expression contains, a before b."""
+    return sorted(set(re.findall(r"\b[ab]\b", expression)))
+
+
 def check_task_fields(template: str, where: str, expression: str) -> None:
     """Check that a template has ``{a}``, has ``{b}`` if the expression contains b, and no other field."""
-    used, fields = set(re.findall(r"\b[ab]\b", expression)), set(fields_of(template))
+    used, fields = set(operands_in(expression)), set(fields_of(template))
     if not used <= fields or not "a" in fields <= {"a", "b"}:
         rule = f"the field {{a}}, the field {{b}} if the expression {expression!r} contains b, and no other field"
         _refuse(template, where, rule, OPERANDS)

@@ -6,10 +6,10 @@ from typing import Any
 import pandas as pd
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.membership import most_shown
 from form_invariance.stages.dataset.compute import Choice
 from form_invariance.stages.dataset.preflight import FEWEST_PROMPTS, check, check_left, preflight_table
 from form_invariance.workflow import job_costs, machine, table_costs
-from form_invariance.workflow.undefined import most_shown
 
 Settings = dict[str, Any]
 """Values of the configuration by key."""

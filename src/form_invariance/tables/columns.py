@@ -80,7 +80,11 @@ COMPARED_SETS = {
     "intersection": integer("neurons that are members of all sets"),
     "union": integer("neurons that are members of any set"),
     "jaccard": number("intersection / union; NaN where no set has a member"),
-    "chance": number("expected Jaccard of random sets of the same sizes"),
+    "chance": number("expected Jaccard of random sets of the same sizes: the larger of the next two"),
+    "chance_neurons": number("the same, of random neurons of the layer"),
+    "chance_candidates": number("the same, of random candidates, which alone can be members, of each set's cell"),
+    "chance_spread": number("standard deviation of the Jaccard of random candidates"),
+    "candidates": integer("candidates of a layer, of the cell, and in layer -1 of the layer, with the fewest"),
     "low": number(
         "lower 95 % limit: normal, with the standard error of a bootstrap over train prompts; NaN for one layer"
     ),

@@ -6,17 +6,13 @@ from typing import Any
 
 from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.experiment.contrasts.verdicts import FEWEST_PAIRS
+from form_invariance.experiment.membership import most_shown
 from form_invariance.model.sizes import read_sizes
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.configured import task_of
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import TableTask, Task, pool, stated, targets
 from form_invariance.workflow.model_checks import known_folder
-
-
-def most_shown(ranked: int) -> int:
-    """The largest circuit that is shown, a quarter of the ranked neurons: larger ones overlap by chance."""
-    return max(ranked // 4, 1)
 
 
 def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:

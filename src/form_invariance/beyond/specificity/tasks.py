@@ -16,7 +16,7 @@ from form_invariance.experiment.intervene import answer
 from form_invariance.experiment.means import MeanCache
 from form_invariance.experiment.measurements import TEXT
 from form_invariance.experiment.run import Run
-from form_invariance.problems.configured import prepare, problems_for
+from form_invariance.problems.configured import operands_of, prepare, problems_for
 from form_invariance.problems.tasks import Task as Asked
 from form_invariance.randomness import generator
 from form_invariance.stages.mean_cache.compute import last_token_means
@@ -61,9 +61,8 @@ def other_task(run: Run, name: str, asked: Asked, template: str, most: int, seed
     problems = problems.iloc[order[: (TRIED + MEANS) * most]]
     prompts, targets = prepare(asked, run.tokenizer, template, problems, f"the task {name}")
     answers = torch.from_numpy(targets).to(run.model.device)
-    return _answered_right(
-        run, name, run.tokens(prompts), answers, problems_of(name, problems["a"], problems["b"]), most
-    )
+    numbers = [problems[operand] for operand in operands_of(asked)]
+    return _answered_right(run, name, run.tokens(prompts), answers, problems_of(name, *numbers), most)
 
 
 def _answered_right(

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.experiment.contrasts.noise import NOT_KNOWN, Draws, Noise, half_of
+from form_invariance.problems.task_tables import NO_OPERAND
 from form_invariance.randomness import generator
 from form_invariance.statistics import UNSEEN
 from form_invariance.tables.columns import Column, integer, number, text
@@ -61,9 +62,10 @@ Interval = tuple[float, float, float]
 """Two limits, and their Monte Carlo standard error."""
 
 
-def problems_of(operator: str, a: np.ndarray | pd.Series, b: np.ndarray | pd.Series) -> list[Problem]:
-    """Problems of operands (P,), or of rows of a table; a pair and its reverse are one problem."""
-    low, high = np.minimum(a, b), np.maximum(a, b)
+def problems_of(operator: str, *numbers: np.ndarray | pd.Series) -> list[Problem]:
+    """Problems by the one or two numbers (P,) that the answer depends on; a pair and its reverse are one."""
+    first, second = (*numbers, np.full(len(numbers[0]), NO_OPERAND))[:2]
+    low, high = np.minimum(first, second), np.maximum(first, second)
     return list(zip([operator] * len(low), low.tolist(), high.tolist(), strict=True))
 
 

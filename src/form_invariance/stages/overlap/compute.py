@@ -1,9 +1,9 @@
 """Overlap of the formats' circuits, its chance level and its ceiling (method, sections 5 and 12.7).
 
 The Jaccard index of the formats' best k neurons of a layer: those that are among the best in every format over
-those that are in any. Chance is that of random sets of equal sizes. Rankings are noisy, so the index is also
-measured with a part of each format's prompts, and between as many parts of one format's prompts, which is its
-ceiling.
+those that are in any. Chance is that of random sets of equal sizes, of all neurons or of each format's candidates,
+whichever is larger. Rankings are noisy, so the index is also measured with a part of each format's prompts, and
+between as many parts of one format's prompts, which is its ceiling.
 """
 
 import warnings
@@ -18,8 +18,15 @@ import pandas as pd
 from form_invariance.experiment.groups import groups_of, joined
 from form_invariance.experiment.membership import POSITIVE, TOP_K, Effects, Membership, common_layers
 from form_invariance.randomness import generator
+from form_invariance.stages.overlap.chance import (
+    Regions,
+    expected_jaccard,
+    one_region,
+    random_jaccards,
+    regions_of,
+)
 from form_invariance.stages.overlap.jaccard import RanksOf, halves, jaccard, parts, pooled_jaccards, set_sizes
-from form_invariance.statistics import UNSEEN, bootstrap_weights, expected_jaccard, normal_interval, trimmed_mean
+from form_invariance.statistics import UNSEEN, bootstrap_weights, normal_interval, trimmed_mean
 from form_invariance.tables.columns import EVERY_LAYER
 
 
@@ -38,34 +45,48 @@ def overlap_table(cells: Mapping[str, Effects], ks: Sequence[int], resamples: in
     Returns:
         The overlap table by the cells' own rule of membership, without the columns that name the rule.
     """
-    layers = common_layers(cells, ks)
+    layers, groups = common_layers(cells, ks), groups_of(list(cells))
     weights = {
         name: bootstrap_weights(cell.prompts, resamples, seed, name) / cell.prompts for name, cell in cells.items()
     }
-    chance = cache(partial(expected_jaccard, width=next(iter(cells.values())).width, seed=seed))
-    counted: dict[tuple[int, tuple[str, ...]], list[tuple[np.ndarray, ...]]] = {}
+    chance = cache(partial(_chance, width=next(iter(cells.values())).width, seed=seed))
+    counted: dict[tuple[int, tuple[str, ...]], list[tuple[object, ...]]] = {}
     for layer in layers:
         positive = {name: cell.means(layer) > 0 for name, cell in cells.items()}
         ranks = {}  # (1 + R, width): by all prompts, then by every resample
         for name, cell in cells.items():
             resampled = cell.ranks(layer, partial(np.matmul, weights[name]))
             ranks[name] = np.concatenate([cell.ranks(layer)[None], resampled])
-        for k, group in product(ks, groups_of(list(cells))):
+        candidates = {name: np.isin(np.arange(cell.width), cell.candidates[layer]) for name, cell in cells.items()}
+        regions = {group: regions_of(np.stack([candidates[name] for name in group])) for group in groups}
+        fewest = {group: min(candidates[name].sum() for name in group) for group in groups}
+        for k, group in product(ks, groups):
             sets = [ranks[name] < k for name in group]
             members = np.array([mask[0].sum() for mask in sets])
             above = np.array([(mask[0] & positive[name]).sum() for mask, name in zip(sets, group, strict=True)])
-            counted.setdefault((k, group), []).append((members, above, *set_sizes(sets)))
+            chances = chance(tuple(members.tolist()), regions[group])
+            counted.setdefault((k, group), []).append((fewest[group], chances, members, above, *set_sizes(sets)))
     tables = []
     for (k, group), counts in counted.items():
-        by_layer = [np.array(values) for values in zip(*counts, strict=True)]
-        table = _of_group(chance, [EVERY_LAYER, *layers], *(np.vstack([some.sum(0), some]) for some in by_layer))
+        candidates_of, chances_of, *sums = (np.array(values) for values in zip(*counts, strict=True))
+        table = _of_group([EVERY_LAYER, *layers], chances_of, *(np.vstack([some.sum(0), some]) for some in sums))
+        table["candidates"] = [candidates_of.min(), *candidates_of]
         tables.append(table.assign(k=k, formats=joined(group)))
     return pd.concat(tables, ignore_index=True)
 
 
+def _chance(sizes: tuple[int, ...], regions: Regions, width: int, seed: int) -> tuple[float, float, float]:
+    """Expected Jaccard of random sets of these sizes, of neurons and of candidates; the spread of the latter."""
+    if len(regions) == 1:  # then all sets are alike, and the last digit does not depend on their order
+        sizes = tuple(sorted(sizes))
+    neurons = expected_jaccard(tuple(sorted(sizes)), one_region(len(sizes), width), seed)
+    spread = float(random_jaccards(sizes, regions, seed).std()) if any(sizes) else np.nan
+    return neurons, expected_jaccard(sizes, regions, seed), spread
+
+
 def _of_group(
-    chance: Callable[[tuple[int, ...]], float],
     layers: Sequence[int],
+    chances: np.ndarray,
     members: np.ndarray,
     above: np.ndarray,
     common: np.ndarray,
@@ -73,18 +94,18 @@ def _of_group(
 ) -> pd.DataFrame:
     """The rows of one k and group of formats; the first is that of all layers.
 
-    Its chance is the mean of the layers' chances, weighted by the sizes of their sets.
+    Its chances are means of the layers' chances, weighted by the sizes of their sets.
 
     Args:
-        chance: of sets of some sizes.
+        chances: by `_chance`, without the first row, (layers, 3).
         members: sizes of the formats' sets, (rows, formats).
         above: members with a positive effect, likewise.
         common: sizes of the intersection, of the sample and of every resample, (rows, 1 + R).
         union: likewise.
     """
-    chances = np.array([chance(tuple(sorted(sizes))) for sizes in members[1:].tolist()])
-    weights = members[1:].sum(1)
-    pooled = np.nansum(chances * weights) / weights.sum() if weights.any() else np.nan
+    weights, total = members[1:].sum(1), members[0].sum() or np.nan
+    neurons, candidates = (np.append(np.nansum(own * weights) / total, own) for own in chances.T[:2])
+    spread = np.append(np.nansum((chances[:, 2] * weights) ** 2) ** 0.5 / total, chances[:, 2])
     jaccards = jaccard(np.stack([common, union]))
     low, high = normal_interval(jaccards[0, 0], jaccards[0, 1:], UNSEEN / max(1, union[0, 0]))
     return pd.DataFrame(
@@ -95,7 +116,10 @@ def _of_group(
             "intersection": common[:, 0],
             "union": union[:, 0],
             "jaccard": jaccards[:, 0],
-            "chance": [pooled, *chances],
+            "chance": np.maximum(neurons, candidates),
+            "chance_neurons": neurons,
+            "chance_candidates": candidates,
+            "chance_spread": spread,
             "low": [low, *np.full(len(chances), np.nan)],
             "high": [high, *np.full(len(chances), np.nan)],
         }

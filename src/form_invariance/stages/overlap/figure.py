@@ -52,8 +52,9 @@ LOOKS = {
     PARTS_WITHIN: Look(GREY, dashes=DASHED, width=2.0),
     "other corrupt partners": Look(GREY, dashes=DASH_DOT, width=0.7),
     OTHER_OPERATOR: Look(COLOURS[1], "s"),
-    "chance": Look("black", dashes=DOTTED),
-    "chance, two sets": Look("black", dashes=DOTTED, width=0.6),
+    "chance_neurons": Look("black", dashes=DOTTED, label="all formats by chance: random neurons"),
+    "chance_candidates": Look("black", dashes=DASH_DOT, label="all formats by chance: random candidates"),
+    "two_candidates": Look("black", dashes=DASH_DOT, width=0.6, label="two formats by chance: random candidates"),
 }
 
 DIFFER = {
@@ -116,8 +117,8 @@ def overlap(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
             line(pairs, pairs["formats"], "jaccard", "low", "high"),
             mean(again[again["kind"] == "corrupt_seed"], by, "other corrupt partners", "jaccard"),
             spread(others, by, OTHER_OPERATOR, "jaccard"),
-            line(every, "chance", "chance"),
-            mean(others, by, "chance, two sets", "chance"),
+            *(line(every, name, name) for name in ("chance_neurons", "chance_candidates")),
+            mean(pairs, by, "two_candidates", "chance_candidates"),
         ]
     )
     of_pairs = dict.fromkeys(pairs["formats"], Look(COLOURS[5], width=0.7, label="pairs of formats"))

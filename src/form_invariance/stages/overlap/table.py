@@ -1,8 +1,11 @@
 """Overlap of the formats' circuits, and how well each agrees with itself."""
 
+import numpy as np
 import pandas as pd
 
 from form_invariance.experiment.groups import of_all_formats
+from form_invariance.experiment.membership import most_shown
+from form_invariance.statistics import Z95
 from form_invariance.tables.columns import COMPARED_SETS, EVERY_LAYER, Schema, flag, integer, number, text
 
 OVERLAP = Schema(
@@ -110,6 +113,27 @@ def of_all_layers(overlap: pd.DataFrame) -> pd.DataFrame:
 def all_formats(overlap: pd.DataFrame) -> pd.DataFrame:
     """The pooled rows of an overlap table that compare all formats, by the rule that the circuit uses."""
     return of_all_formats(of_all_layers(overlap))
+
+
+def half_interval(overlap: pd.DataFrame) -> pd.Series:
+    """Half of the interval of a Jaccard: its wider side, because limits are cut at 0 and 1."""
+    return (overlap["high"] - overlap["jaccard"]).clip(lower=overlap["jaccard"] - overlap["low"])
+
+
+def beyond_chance(overlap: pd.DataFrame) -> pd.DataFrame:
+    """Columns difference, low and high of pooled rows of an overlap table: Jaccard - chance, with its 95 % limits.
+
+    Which candidates are the best in a format may be chance, though the prompts agree on them. So the interval
+    contains the spread of random candidates, too.
+    """
+    half = np.hypot(half_interval(overlap), Z95 * overlap["chance_spread"])
+    difference = overlap["jaccard"] - overlap["chance"]
+    return pd.DataFrame({"difference": difference, "low": difference - half, "high": difference + half})
+
+
+def nothing_claimed(k: int, candidates: int) -> str:
+    """Why the overlap of sets of k claims nothing, whatever its interval; empty where it may."""
+    return f"at k = {k} of {candidates} candidates nothing is claimed" if k > most_shown(candidates) else ""
 
 
 def with_another(table: pd.DataFrame) -> pd.DataFrame:

@@ -11,28 +11,34 @@ import pandas as pd
 from form_invariance.experiment.contrasts.engine import verdict
 from form_invariance.experiment.contrasts.questions import BEYOND_OPERATOR, JACCARD, NOTHING_OWN, QUESTIONS
 from form_invariance.experiment.contrasts.verdicts import asked, with_mixed
-from form_invariance.stages.overlap.table import BOTH, FORMAT, INVARIANCE, OPERATORS_OWN, OVERLAPS, all_formats
+from form_invariance.stages.overlap.table import (
+    BOTH,
+    FORMAT,
+    INVARIANCE,
+    OPERATORS_OWN,
+    OVERLAPS,
+    all_formats,
+    beyond_chance,
+    half_interval,
+    nothing_claimed,
+)
 from form_invariance.tables.columns import ALL
 from form_invariance.verdicts.summary.table import VERDICTS
 
 
-def _same(overlap: pd.DataFrame) -> Iterator[dict[str, object]]:
+def _same(overlap: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """The Jaccard of all formats compared with chance, over operators and of each."""
     names = {"question": "same", "metric": JACCARD, "control": QUESTIONS["same"].parts[JACCARD].control}
     for k, rows in all_formats(overlap).groupby("k"):
-        # Limits are cut at 0 and 1, so the wider side tells the standard error.
-        half = pd.concat([rows["high"] - rows["jaccard"], rows["jaccard"] - rows["low"]], axis=1).max(axis=1)
-        beyond = rows["jaccard"] - rows["chance"]
-        every = rows.assign(value=rows["jaccard"], control_value=rows["chance"], k=k, cells=1, **names)
-        every = every.assign(difference=beyond, low=beyond - half, high=beyond + half)
-        yield from ({str(name): value for name, value in row.items()} for row in every.to_dict("records"))
-        known = half.notna()
-        difference = beyond[known].mean()
-        row = {"k": k, "cells": known.sum(), "operator": ALL, "difference": difference}
-        row |= {"value": rows["jaccard"][known].mean(), "control_value": rows["chance"][known].mean()}
-        # The operators are fixed, and their prompts are drawn independently.
-        spread = np.sqrt((half[known] ** 2).sum()) / known.sum() if known.any() else float("nan")
-        yield {**names, **row, "low": difference - spread, "high": difference + spread}
+        known = rows[half_interval(rows).notna()]
+        mean = known[["jaccard", "chance", "chance_spread"]].mean()
+        # The operators are fixed, and their prompts are drawn independently; but their candidates may be the same.
+        half = np.sqrt((half_interval(known) ** 2).sum()) / (len(known) or np.nan)
+        limits = {"low": mean["jaccard"] - half, "high": mean["jaccard"] + half}
+        every = pd.DataFrame([{**mean, **limits, "operator": ALL, "cells": len(known)}])
+        rows = pd.concat([rows.assign(cells=1), every], ignore_index=True)
+        rows = rows.assign(value=rows["jaccard"], control_value=rows["chance"], k=k, **names)
+        yield rows.assign(**beyond_chance(rows))
 
 
 def _operators_own(differing: pd.DataFrame) -> Iterator[dict[str, object]]:
@@ -66,16 +72,21 @@ def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     Args:
         tables: overlap (of every operator), differing, contrasts, and those of the residual stream.
     """
-    same = pd.DataFrame([*_same(tables["overlap"]), *_operators_own(tables["differing"])])
+    same = pd.concat(
+        [*_same(tables["overlap"]), pd.DataFrame(_operators_own(tables["differing"]))], ignore_index=True
+    )
     said = pd.Series([*map(verdict, same["low"], same["high"])], dtype=object)
     # With one operator there is no invariance.
     none = (said == "undecided") & (same.reindex(columns=["most"])["most"] < NOTHING_OWN)
-    same = same.assign(limit_error=0.0, prompts=0, verdict=said.mask(none, "no"))
+    fewest = all_formats(tables["overlap"]).groupby("k")["candidates"].min()
+    notes = same["k"].map(lambda k: nothing_claimed(k, fewest[k]))
+    said = said.mask(none, "no").mask(notes.ne("") & said.ne("undefined"), "undecided")
+    same = same.assign(limit_error=0.0, prompts=0, verdict=said, note=notes)
     contrasts = tables["contrasts"]
     exchanged = _exchanged(tables["residual_contrasts"], same["k"].unique())
     parts = pd.concat([*asked(contrasts[contrasts["format"] == ALL]), exchanged[exchanged["format"] == ALL]])
     parts = parts.rename(columns={"first": "value", "second": "control_value"})
-    table = pd.concat([same, parts], ignore_index=True)
+    table = pd.concat([same, parts.assign(note="")], ignore_index=True)
     place = table["question"].map(list(QUESTIONS).index)
     table = table.assign(place=place, others=table["operator"] != ALL)
     table["at_k"] = table["at_k"].fillna(table["k"]).astype("int64")

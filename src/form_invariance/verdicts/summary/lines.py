@@ -96,7 +96,8 @@ def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
     """The two values and their difference with its limits, or why there is none; `margin` as in `Part`."""
     if row["verdict"] != "undefined":
         size = f", at k = {row['at_k']}" if row["at_k"] != row["k"] else ""
-        return f"{sides(row, margin)} = {interval(row, margin)}{pairs(row)}{size}"
+        note = row["note"] and f"; {row['note']}"
+        return f"{sides(row, margin)} = {interval(row, margin)}{pairs(row)}{size}{note}"
     if margin and not np.isnan(row["control_value"]):
         return f"{sides(row, margin)}: the latter may be zero"
     return NOTHING

@@ -33,6 +33,7 @@ VERDICTS = Schema(
             f"the invariance is below {NOTHING_OWN}), undecided, or undefined; over all "
             "operators mixed, where it is yes for some and no for others"
         ),
+        "note": text("why nothing is claimed, whatever the interval; else empty"),
     },
     ("model",),
 )
