@@ -1,32 +1,41 @@
 """Exchange of the residual stream: states against transformers' hooks, donors by brute force, known layers."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from example_tables import filled
 from hooked_states import HookedStates
-from hugging_face import HuggingFace
-from planted_models import TEMPLATES, census_of, model_of, run_of, save
+from hugging_face import HuggingFace, reading
+from planted_models import TEMPLATES, census_of, divide_attention, model_of, run_of, save
 from small_prompts import PAIRS, PROMPTS
 
-from form_invariance.beyond.residual_exchange import compute, contrasts
-from form_invariance.beyond.residual_exchange.answer import answer
+from form_invariance.beyond.residual_exchange import compute, contrasts, heads
+from form_invariance.beyond.residual_exchange.answer import answer, of_heads
 from form_invariance.beyond.residual_exchange.donors import donations, with_copies
+from form_invariance.beyond.residual_exchange.table import HEADS
 from form_invariance.experiment.run import Run
 from form_invariance.model import loading
 from form_invariance.model.tokenizers import load_tokenizer
+from form_invariance.tables.files import write_table
+
+
+def small(folder):
+    """A run of a small model, and the prompts of its targets and donors."""
+    prompts = (
+        [PROMPTS[name].format(a=a, b=b) for a, b in pairs]
+        for name, pairs in (("word", PAIRS), ("symbolic", PAIRS[::-1]))
+    )
+    return Run(loading.load(folder), load_tokenizer(folder), first=0), *prompts
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2"])
 def test_exchanges_equal_hooks_over_whole_sequences(family_folders, family):
     folder = family_folders[family]
-    run = Run(loading.load(folder), load_tokenizer(folder), first=0)
-    target, donor = (
-        [PROMPTS[name].format(a=a, b=b) for a, b in pairs]
-        for name, pairs in (("word", PAIRS), ("symbolic", PAIRS[::-1]))
-    )
+    run, target, donor = small(folder)
     hooked = HookedStates(HuggingFace(folder).model)
     # One prompt at a time, because their lengths differ.
     alone = [[run.tokens([prompt]) for prompt in prompts] for prompts in (target, donor)]
@@ -48,6 +57,38 @@ def test_exchanges_equal_hooks_over_whole_sequences(family_folders, family):
     assert table.loc[table.index % z.shape[1] == z.shape[1] - 1, "donor_answer"].all()
 
 
+@pytest.mark.parametrize("family", ["llama", "qwen2"])
+def test_exchanged_heads_equal_hooks_over_whole_sequences(family_folders, family):
+    folder, layers = family_folders[family], range(1, 3)
+    run, target, donor = small(folder)
+    model, count = HuggingFace(folder).model, run.model.config.n_heads
+    assert count > run.model.config.n_key_value_heads
+    chosen = torch.rand(len(layers), 3, count, generator=torch.manual_seed(0)) < 0.5
+    given = pd.DataFrame({"prompt": target, "own_token": 5, "donor_prompt": donor, "donor_token": 9})
+    answers, probabilities = heads.exchanged(run, given, layers, chosen)
+
+    @torch.no_grad()
+    def logits(prompt, module, change):
+        with reading((module, change)):
+            return model(run.tokens([prompt])).logits[0, -1].double()
+
+    expected = torch.empty(len(target), len(layers), 3, run.model.config.vocabulary, dtype=torch.float64)
+    for row, layer in np.ndindex(expected.shape[:2]):
+        seen, module = [], model.model.layers[layers[layer]].self_attn.o_proj
+        logits(donor[row], module, lambda z, seen=seen: seen.append(z.clone()) or z)
+        for number, some in enumerate(chosen[layer].repeat_interleave(run.model.config.d_head, 1)):
+
+            def exchange(z, some=some, seen=seen):
+                z = z.clone()
+                z[:, -1, some] = seen[0][:, -1, some]
+                return z
+
+            expected[row, layer, number] = logits(target[row], module, exchange)
+    np.testing.assert_allclose(probabilities, expected.softmax(-1)[..., 9], atol=2e-6)
+    assert probabilities.std(axis=(0, 2)).min() > 1e-6
+    assert answers.tolist() == (expected.argmax(-1) == 9).tolist()
+
+
 FORMATS = list(TEMPLATES)
 PROMPTS_OF_A_CELL = 16
 
@@ -58,8 +99,8 @@ def exchanged(tmp_path_factory, request):
     return exchanged_in(tmp_path_factory.mktemp("planted"), model_of(request.param, 3))
 
 
-def exchanged_in(folder, model):
-    save(folder, *model)
+def exchanged_in(folder, model, count=1):
+    save(folder, *model, count)
     run = run_of(folder)
     censuses = {name: census_of(run, template, "addition", None, 3) for name, template in TEMPLATES.items()}
     chosen = {
@@ -92,6 +133,67 @@ def test_the_layer_is_that_whose_attention_brings_the_operands(exchanged):
     for table in tables.values():
         assert table.loc[table["donor"] == "format", "donor_answer"].all()
         assert table["permuted_answer"].max() < 0.5
+
+
+IN_ALL, NOWHERE = tuple(FORMATS), ()
+
+
+@pytest.mark.parametrize(
+    ("brings", "sets", "jaccard"),
+    [
+        ((NOWHERE, IN_ALL, NOWHERE, NOWHERE), [{1}, {1}, {1}], "1.00"),
+        ((FORMATS[:2], NOWHERE, FORMATS[2:], NOWHERE), [{0}, {0}, {2}], "0.33"),
+    ],
+    ids=["one head", "another head in one format"],
+)
+def test_heads_are_those_that_bring_the_operands(tmp_path, brings, sets, jaccard):
+    weights, tokenizer = model_of(1.0, 3)
+    divide_attention(weights, brings)
+    run, given, tables = exchanged_in(tmp_path, (weights, tokenizer), len(brings))
+    at = contrasts.arrives(contrasts.exchanges(tables, 0, 0))
+    assert at == 0
+    table = heads.head_table(run, given, "addition", at, 50, 0)
+    assert list(table) == [*HEADS.columns]
+    assert set(table["layer"]) == {0, 1}
+    assert not table.query("layer == 1")["donor_answer"].any(), "its attention brings nothing"
+    here = table[table["layer"] == 0]
+
+    def members(donor, target):
+        pair = here.query("donor_format == @donor and target_format == @target")
+        assert (pair["prompts"] == PROMPTS_OF_A_CELL / 2).all()
+        # Larger sums are misread by neurons that see the format, which no head brings.
+        assert (
+            pair.query("exchanged == 'together' and rank == 4")["donor_answer"].item() == 1
+            or donor != target == "word"
+        )
+        return set(pair.loc[pair["member"], "head"])
+
+    assert [members(name, name) for name in FORMATS] == sets
+    # Where another head brings the target's own sum, both must be exchanged.
+    assert members(FORMATS[0], FORMATS[2]) >= sets[0] | sets[2]
+    alone = here.query("donor_format == target_format and exchanged == 'alone'")
+    assert (alone["donor_answer"] == alone["member"]).all()
+    assert (alone["low"] == alone["donor_answer"]).all()
+    never = heads.head_table(run, given, "addition", run.model.config.n_layers, 50, 0)
+    write_table(never, tmp_path / "heads.parquet", HEADS, {}, {"model": "m", "operator": "addition"})
+    assert of_heads(never.assign(operator="addition")) == ""
+    assert f"Jaccard of two formats' sets {jaccard} (chance 0.25)" in of_heads(table.assign(operator="addition"))
+
+
+def test_heads_are_ordered_by_other_problems_than_those_they_are_measured_on(monkeypatch):
+    """Alone each head decides a random half of the prompts, so the one that is best by chance is not favoured."""
+    rng, count = np.random.default_rng(0), 8
+    some = pd.DataFrame({"a": range(20), "b": 0})
+
+    def by_chance(run, donations, layers, chosen):
+        outputs = rng.random((len(donations), *chosen.shape[:2])) < 0.5
+        return outputs, outputs.astype(float)
+
+    monkeypatch.setattr(heads, "exchanged", by_chance)
+    run = SimpleNamespace(model=SimpleNamespace(config=SimpleNamespace(n_heads=count)))
+    best = heads.of_pair(run, some, "sum", range(100), 20, 0).query("rank == 1")
+    assert (best["prompts"] == 10).all()
+    assert best["donor_answer"].mean() == pytest.approx(0.5, abs=0.06)
 
 
 def constructed(meets, prompts=40, layers=7, before=0.1, after=1):
@@ -130,6 +232,7 @@ def test_the_answer_names_the_meeting_layer_of_every_operator(layer, said):
     both = ("f", "g")
     found = contrasts.exchanges(constructed({(one, other): layer for one in both for other in both}), 300, 0)
     tables = {
+        "heads": filled(HEADS, [], keys="operator", operator=""),
         "residual_shares": contrasts.shares(found),
         "residual_layers": contrasts.layers(found),
         "residual_contrasts": contrasts.contrasts(found),

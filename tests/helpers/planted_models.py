@@ -111,14 +111,28 @@ def weights_of(embedding, unembedding, layers):
     return weights
 
 
-def save(folder, weights, tokenizer):
+def save(folder, weights, tokenizer, heads=1):
     """Write weights by their Hugging Face names as a folder; layers may have any number of neurons."""
     tensors = {name: torch.tensor(weight, dtype=torch.float32) for name, weight in weights.items()}
     width = len(weights["model.layers.0.mlp.gate_proj.weight"])
     sizes = {"n_layers": LAYERS, "d_model": D, "d_mlp": width, "d_head": HEAD}
-    sizes |= {"n_heads": 1, "n_key_value_heads": 1}
+    sizes |= {"n_heads": heads, "n_key_value_heads": 1}
     settings = {"rms_norm_eps": 1e-6, "rope_theta": 1e8, "tie_word_embeddings": False}
     write_folder(folder, llama_config(sizes, tokenizer.get_vocab_size(), **settings), tensors, tokenizer)
+
+
+def divide_attention(weights, brings):
+    """Let each head of layer 0 bring the operands in its formats alone; all heads have the same keys and values.
+
+    Elsewhere a head attends to tokens that are no numbers, whose value is zero.
+    """
+    for layer in range(LAYERS):
+        query, output = (f"model.layers.{layer}.self_attn.{name}_proj.weight" for name in "qo")
+        queries = np.zeros((len(brings), HEAD, D))
+        for own, formats in zip(queries, brings, strict=True):
+            own[HEAD // 2 - 1, CONSTANT] = -4
+            own[HEAD // 2 - 1, [MARKER[name] for name in formats]] = 8 / MARK
+        weights[query], weights[output] = queries.reshape(-1, D), np.tile(weights[output], len(brings))
 
 
 def run_of(folder):

@@ -143,14 +143,6 @@ def _census(cell: Cell) -> float:
     return cell.grid(pairs) + pairs * cell.size.unembedding
 
 
-def _probe(cell: Cell) -> float:
-    return _probes(cell, cell.tokens)
-
-
-def _probe_across(cell: Cell) -> float:
-    return _probes(cell, 1)
-
-
 def _probes(cell: Cell, positions: int) -> float:
     prompts, size = cell.config["probe_prompts"], cell.size
     operators = len(cell.config["operators"])
@@ -231,14 +223,18 @@ def _residual_exchange(cell: Cell) -> float:
     return config["eval_prompts"] * donors * moved + cell.passes((donors + 1) * config["eval_prompts"])
 
 
+def _head_exchange(cell: Cell) -> float:
+    config, size = cell.config, cell.size
+    donors = config["eval_prompts"] * len(config["formats"])
+    # In three layers, each head alone and, on half of the prompts, with all before it. A head has 64 dimensions.
+    runs = 3 * 1.5 * size.d_model / 64
+    return donors * runs * size.late_token + cell.passes(2 * donors)
+
+
 def _engine_check(cell: Cell) -> float:
     # In one operator of each format, two prompts, and four rows for each of its share of the late layers.
     formats, operators = (len(cell.config[name]) for name in ("formats", "operators"))
     return cell.passes(2 * 7 + 4 * cell.size.late / formats) / operators
-
-
-def _precision(cell: Cell) -> float:
-    return 2 * cell.patches(cell.config["precision_prompts"], 1)
 
 
 GROUPED_RULES = (
@@ -249,8 +245,8 @@ GROUPED_RULES = (
 
 OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "census": _census,
-    "probe": _probe,
-    "probe_across": _probe_across,
+    "probe": lambda cell: _probes(cell, cell.tokens),
+    "probe_across": lambda cell: _probes(cell, 1),
     "attribution": lambda cell: 2 * cell.passes(cell.config["train_prompts"]),
     "patching": _patching,
     "mean_cache": lambda cell: cell.passes(cell.config["mean_cache_prompts"] / len(cell.config["operators"])),
@@ -264,8 +260,9 @@ OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "specificity": _specificity,
     "family_knockout": _family_knockout,
     "residual_exchange": _residual_exchange,
+    "head_exchange": _head_exchange,
     "engine_check": _engine_check,
-    "precision": _precision,
+    "precision": lambda cell: 2 * cell.patches(cell.config["precision_prompts"], 1),
 }
 """Floating-point operations of every rule that runs a model, in one cell."""
 

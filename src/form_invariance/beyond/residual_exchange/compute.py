@@ -16,7 +16,7 @@ A state may contain its format, and neurons of that format alone may read it. So
 neurons. Where copying donors decide as much, what has arrived is no more arithmetic than a copied number is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -68,11 +68,46 @@ def read_two(model: Decoder, x: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]
     return torch.cat(probabilities).view(*x.shape[:2], 2), torch.cat(predicted).view(x.shape[:2])
 
 
-def _states(run: Run, prompts: Sequence[str]) -> Tensor:
-    """Residual stream of the last token after every layer, (P, layers, d)."""
-    rows, batches = zip(*by_length(run.tokens(prompts), _BATCH), strict=True)
-    states = [build_cache(run.model, batch, 0).residual[1:] for batch in batches]
-    return in_order(rows, states, 1).transpose(0, 1)
+def of_donors(
+    run: Run, donations: pd.DataFrame, first: int, read: Callable[[LastTokenCache], Tensor]
+) -> tuple[Tensor, Tensor]:
+    """What every donor prompt has, (prompts, ...), and each donation's row of it.
+
+    Args:
+        first: first layer of the caches.
+        read: of a cache, (B, ...).
+    """
+    prompts, donor_of = np.unique(donations["donor_prompt"], return_inverse=True)
+    rows, batches = zip(*by_length(run.tokens(prompts.tolist()), _BATCH), strict=True)
+    values = [read(build_cache(run.model, batch, first)) for batch in batches]
+    return in_order(rows, values, 0), torch.from_numpy(donor_of).to(run.model.device)
+
+
+def of_targets(
+    run: Run, donations: pd.DataFrame, first: int, runs: int
+) -> Iterator[tuple[LastTokenCache, Tensor]]:
+    """The targets' caches for some donations at a time, and the rows of these.
+
+    Args:
+        first: first layer of the caches.
+        runs: of each donation.
+    """
+    by_target = donations.groupby("prompt").indices
+    targets, progress = [str(prompt) for prompt in by_target], Progress(len(donations), "donors")
+    at_once = max(1, rows_at_once(run.model) // runs)
+    for batch, tokens in by_length(run.tokens(targets), _BATCH):
+        cache = build_cache(run.model, tokens, first)
+        pairs = torch.tensor(
+            [(number, row) for number, target in enumerate(batch) for row in by_target[targets[target]]]
+        )
+        for numbers, rows in (piece.T for piece in pairs.split(at_once)):
+            yield select(cache, numbers.to(run.model.device)), rows
+            progress.add(len(rows))
+
+
+def tokens_of(run: Run, donations: pd.DataFrame) -> Tensor:
+    """The donor's and the target's answer, (donations, 2)."""
+    return torch.tensor(donations[["donor_token", "own_token"]].to_numpy().tolist(), device=run.model.device)
 
 
 @torch.no_grad()
@@ -82,26 +117,15 @@ def run_exchanges(run: Run, donations: pd.DataFrame) -> pd.DataFrame:
     Args:
         donations: a row for each target and donor (`donors.donations`).
     """
-    model = run.model
-    tokens = torch.tensor(donations[["donor_token", "own_token"]].to_numpy().tolist(), device=model.device)
-    donor_prompts, donor_of = np.unique(donations["donor_prompt"], return_inverse=True)
-    states, donors = _states(run, donor_prompts.tolist()), torch.from_numpy(donor_of)
-    by_target = donations.groupby("prompt").indices
-    targets, progress = [str(prompt) for prompt in by_target], Progress(len(donations), "donors")
-    at_once = max(1, rows_at_once(model) // model.config.n_layers)
+    tokens = tokens_of(run, donations)
+    states, donors = of_donors(run, donations, 0, lambda cache: cache.residual[1:].transpose(0, 1))
     done, probabilities, outputs = [], [], []
-    for batch, prompt_tokens in by_length(run.tokens(targets), _BATCH):
-        cache = build_cache(model, prompt_tokens, 0)
-        pairs = torch.tensor(
-            [(number, row) for number, target in enumerate(batch) for row in by_target[targets[target]]]
-        )
-        for numbers, rows in (piece.T for piece in pairs.split(at_once)):
-            x = exchange(model, select(cache, numbers.to(model.device)), states[donors[rows].to(model.device)])
-            probability, predicted = read_two(model, x, tokens[rows])
-            done.append(rows)
-            probabilities.append(probability)
-            outputs.append(predicted)
-            progress.add(len(rows))
+    for cache, rows in of_targets(run, donations, 0, run.model.config.n_layers):
+        x = exchange(run.model, cache, states[donors[rows]])
+        probability, predicted = read_two(run.model, x, tokens[rows])
+        done.append(rows)
+        probabilities.append(probability)
+        outputs.append(predicted)
     return _table(donations, tokens, in_order(done, probabilities, 0), in_order(done, outputs, 0))
 
 

@@ -87,6 +87,12 @@ def arrival(own: Exchanged) -> np.ndarray:
     return first_layer(own.shares["donor_answer"] >= ARRIVED)
 
 
+def arrives(exchanged: Mapping[Key, Exchanged]) -> int:
+    """Where the own formats' donors decide the answer in the mean over formats, as in `first_layer`."""
+    own = [cells[0] for _, target, donor, *cells in of_formats(exchanged) if target == donor]
+    return int(first_layer(np.mean([cell.shares["donor_answer"] for cell in own], 0) >= ARRIVED)[0])
+
+
 def meeting(own: Exchanged, other: Exchanged) -> np.ndarray:
     """Where another format's donors do nearly what the own format's do, as in `first_layer`."""
     ours, theirs = (cell.shares["donor_answer"] for cell in (own, other))

@@ -6,17 +6,19 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from form_invariance.beyond.residual_exchange.table import (
+    ALONE,
     COPIED,
+    HEADS,
     OPERATOR,
     OTHERS,
     OWN,
     REPAIR,
     RESIDUAL_SHARES,
 )
-from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, line, line_grid
-from form_invariance.drawing.style import COLOURS, GREY
+from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, line, line_grid, looks_of, mean
+from form_invariance.drawing.style import COLOURS, GREY, nothing
 
-INPUTS = {"residual_exchange": {"residual_shares": RESIDUAL_SHARES}}
+INPUTS = {"residual_exchange": {"residual_shares": RESIDUAL_SHARES}, "heads": {"heads": HEADS}}
 """By figure."""
 
 SURVIVING = "the target's own answer survives"
@@ -40,3 +42,24 @@ def residual_exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) ->
     label = "outputs that are the donor's"
     across = min(2, table["operator"].nunique())
     return line_grid(rows, "layer", LOOKS, label, heading, col="operator", col_wrap=across).figure
+
+
+def heads(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
+    """What each head of the layer where states arrive brings, by format."""
+    table = tables["heads"]
+    table = table[(table["from_arrival"] == 0) & (table["exchanged"] == ALONE)]
+    if table.empty:
+        return nothing(title, "no layer where states arrive, so no heads are exchanged")
+    heading = f"{title}: one head's output at the last token is another prompt's"
+    own, other = (table[(table["donor_format"] == table["target_format"]) == same] for same in (True, False))
+    looks = looks_of(own["target_format"].unique().tolist())
+    looks[OTHERS] = Look(GREY, dashes=DASHED, width=0.9, label="donor of another format (mean)")
+    rows = pd.concat(
+        [
+            line(own, own["target_format"], "donor_answer", "low", "high"),
+            mean(other, ["operator", "layer", "head"], OTHERS, "donor_answer"),
+        ]
+    ).assign(panel=lambda rows: rows["operator"] + ", layer " + rows["layer"].astype(str))
+    label = "outputs that are the donor's"
+    across = min(2, rows["panel"].nunique())
+    return line_grid(rows, "head", looks, label, heading, col="panel", col_wrap=across).figure

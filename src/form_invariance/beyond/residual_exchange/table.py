@@ -9,6 +9,9 @@ FORMAT, OPERATOR, COPIED, REPAIR = "format", "operator", "copied", "repair"
 OWN, OTHERS = "own format", "other formats"
 """The donors of kind `FORMAT` in rows over formats."""
 
+ALONE, TOGETHER = "alone", "together"
+"""Exchanges of a head."""
+
 MEET, SERVED = "meet", "served"
 """The questions that the contrasts answer (`experiment.contrasts.questions`)."""
 
@@ -70,4 +73,22 @@ RESIDUAL_CONTRASTS = Schema(
         **COLUMNS,
     },
     ("model",),
+)
+HEADS = Schema(
+    "heads",
+    {
+        "target_format": text("format that receives"),
+        "donor_format": text("format that gives, another problem with another answer"),
+        "layer": integer("layer whose heads are exchanged at the last token, from 0"),
+        "from_arrival": integer("this layer minus that where the own formats' states arrive"),
+        "head": integer("attention head (query head), from 0"),
+        "rank": integer("its rank in this layer by its effect alone on the other half of the problems, from 1"),
+        "member": flag("one of the first by rank that decide 0.8 of what all heads of the layer decide together"),
+        "exchanged": text("alone (this head), or together (all heads up to its rank)"),
+        "prompts": integer("exchanges"),
+        "donor_answer": number("share of outputs that are the donor's"),
+        **_INTERVAL,
+        "donor_probability": number("mean probability of the donor's output"),
+    },
+    ("model", "operator"),
 )
