@@ -20,7 +20,7 @@ from form_invariance.beyond.residual_exchange.table import (
 from form_invariance.experiment.answers import FIXED, Answer, percent
 from form_invariance.experiment.contrasts.questions import QUESTIONS, SERVES
 from form_invariance.experiment.contrasts.rows import overall
-from form_invariance.statistics import expected_jaccard
+from form_invariance.stages.overlap.chance import expected_jaccard, one_region
 from form_invariance.tables.columns import ALL
 
 INPUTS = {
@@ -91,7 +91,9 @@ def of_heads(heads: pd.DataFrame) -> str:
         if len(sets) > 1:
             pairs = list(combinations(sets, 2))
             jaccard = np.mean([len(one & other) / len(one | other) for one, other in pairs])
-            chance = np.mean([expected_jaccard([len(one), len(other)], count) for one, other in pairs])
+            chance = np.mean(
+                [expected_jaccard((len(one), len(other)), one_region(2, count)) for one, other in pairs]
+            )
             text += f", Jaccard of two formats' sets {jaccard:.2f} (chance {chance:.2f})"
         said.append(text)
     where = "; ".join(said)
