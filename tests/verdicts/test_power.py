@@ -15,19 +15,19 @@ from graded_models import PLANTED, write_model
 from planted_models import TEMPLATES, census_of, run_of
 from scipy.optimize import brentq
 
-from form_invariance.beyond.specificity.compute import damages
-from form_invariance.beyond.specificity.damages import measured_prompts
-from form_invariance.beyond.specificity.neuron_sets import best_sets, circuit_sets
-from form_invariance.beyond.specificity.tasks import operator_task
+from form_invariance.beyond.dose.compute import dose_table, run_cell
 from form_invariance.experiment.contrasts.cells import Measured
 from form_invariance.experiment.contrasts.compute import contrasts_table
 from form_invariance.experiment.contrasts.questions import SERVES
 from form_invariance.experiment.contrasts.rows import overall
 from form_invariance.experiment.contrasts.verdicts import asked
 from form_invariance.experiment.controls import Draws
+from form_invariance.experiment.intervene import start
 from form_invariance.experiment.measurements import FORMAT_MEANS
 from form_invariance.experiment.membership import from_tensors, to_tensors
 from form_invariance.experiment.neuron_sets import HALVES
+from form_invariance.experiment.ranked_sets import matched_by
+from form_invariance.experiment.ranked_sets import ranked as ranked_sets
 from form_invariance.stages.attribution.candidates import candidates_of
 from form_invariance.stages.attribution.compute import first_stage
 from form_invariance.stages.circuit.compute import circuit_members, circuit_table
@@ -45,7 +45,7 @@ from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
 from form_invariance.tables.columns import EVERY_LAYER
 
 SHARES, SEEDS = (0, 0.25, 0.5, 0.75, 1), 5
-KS = (PLANTED // 2, PLANTED, 2 * PLANTED)
+KS, DOSES = (PLANTED // 2, PLANTED, 2 * PLANTED), (1, 2, 4, 8, PLANTED)
 OPERATOR, RESAMPLES = "addition", 200
 
 
@@ -69,6 +69,7 @@ def tables_of(folder, seed, ks):
     run, draws = run_of(folder), Draws(5, 5, seed)
     cells = {name: ranked(run, template, seed) for name, template in TEMPLATES.items()}
     effects = {name: replace(cell.effects, name=name) for name, cell in cells.items()}
+    ranks = ranked_sets({(name, OPERATOR): own for name, own in effects.items()})
     circuits = {PLANTED: circuit_members(circuit_table(effects, [PLANTED]), PLANTED, run.late, run.width)}
     datasets = [cell.dataset for cell in cells.values()]
     choices = Choices(OPERATOR, draws, RESAMPLES, center=True)
@@ -82,19 +83,18 @@ def tables_of(folder, seed, ks):
         _, ablated = intervene_cell(run, *prompts, circuits, {}, cell.ranking, {FORMAT_MEANS: means}, choices)
         ablated = ablated.join(eval_rows(cell.dataset).set_index("index")[["a", "b"]], on="index")
         by_prompt.append(ablated.assign(format=name, operator=OPERATOR, task=OPERATOR, donor=""))
-        values = {"variance": measured[name].variance, "effect": measured[name].effect}
-        best = best_sets(OPERATOR, name, effects, [PLANTED], values, draws, [OPERATOR])
+        values = {OPERATOR: matched_by(effects[name], means.late_variance(run.first))}
+        where, started = (name, OPERATOR), start(run, *prompts, center=True)
+        runs = run_cell(started, ranks, where, DOSES, values, means, draws)
+        dose = dose_table(started, eval_rows(cell.dataset)[["index", "a", "b"]], where, runs).assign(format=name)
         # One operator says little of the noise of rankings, whose interval would be 13 standard errors wide.
-        best = [some for some in best if not some.label["neurons"].startswith(HALVES)]
-        sets = circuit_sets(OPERATOR, circuits, {}, values, draws) + best
-        task = operator_task(run, OPERATOR, cell.dataset, means)
-        for damage in damages(run, name, task, sets, RESAMPLES, seed, center=True):
-            by_prompt += measured_prompts(damage, sets)
+        by_prompt.append(dose[~dose["neurons"].str.startswith(HALVES)])
     plans = plan({name: cell.census for name, cell in cells.items()}, datasets, 100, seed, OPERATOR)
     moved_sets = neuron_sets(run, circuits, {}, measured, OPERATOR, draws)
     for *_, moved in transfer_tables(run, plans, averages, moved_sets, center=True):
         by_prompt.append(moved.assign(operator=OPERATOR, task=OPERATOR))
-    contrasts = contrasts_table(Measured(pd.concat(by_prompt, ignore_index=True)), [PLANTED], RESAMPLES, seed)
+    sizes = {"k": [PLANTED], "best_k": DOSES, "specificity_k": [PLANTED]}
+    contrasts = contrasts_table(Measured(pd.concat(by_prompt, ignore_index=True)), sizes, RESAMPLES, seed)
     return {
         "overlap": overlap_table(effects, ks, RESAMPLES, seed),
         "reliability": reliability_table(effects, ks, seed),
@@ -152,7 +152,8 @@ def measured(folder, share, seed, late_failures=False, ks=KS):
         ]
     for row in overall(tables["verdicts"]).to_dict("records"):
         measure = {"measure": f"{row['question']} {row['metric']}", "k": PLANTED, "verdict": row["verdict"]}
-        rows.append({**measure, "value": row["difference"], "low": row["low"], "high": row["high"]})
+        limits = {"low": row["low"], "high": row["high"], "of_dose": row["share"]}
+        rows.append({**measure, "value": row["difference"], **limits})
     table = pd.DataFrame(rows)
     inside = (table["low"] <= share) & (share <= table["high"])
     known = table["measure"].isin(["uncorrected", "shared part"])
@@ -173,6 +174,7 @@ def test_effects_grow_with_the_shared_part_and_exchange_tells_a_half_from_the_wh
     for table, word in ((half, "no"), (whole, "yes")):
         exchange = table[table.index.isin(["exchange probability", "exchange probability kept"])]
         assert exchange["verdict"].tolist() == [word, word]
+        assert exchange["of_dose"].between(0.4, 0.7).all()
     assert whole.loc[moved, "verdict"] == "yes"
     assert abs(late.loc[moved, "value"]) < 0.02
     assert whole.loc["jaccard", "value"] == pytest.approx(late.loc["jaccard", "value"], abs=0.1)
@@ -184,7 +186,8 @@ def test_the_table_of_power_and_coverage(tmp_path):
     table = pd.concat(measured(tmp_path / f"{share}-{seed}", share, seed) for share, seed in models)
     own = table[table["k"] == PLANTED]
     own = own.assign(value=own["value"] + SERVES * own["measure"].str.match("exchange (?!.*beyond)"))
-    print(own.pivot_table(index="measure", columns="share", values="value").round(2).to_string())
+    for name in ("value", "of_dose"):
+        print(own.pivot_table(index="measure", columns="share", values=name).round(2).to_string())
     words = own.dropna(subset="verdict")
     for word in ("yes", "no"):
         said = words.assign(said=words["verdict"] == word)
@@ -196,3 +199,6 @@ def test_the_table_of_power_and_coverage(tmp_path):
     for name in ("sufficient probability", "necessary probability", "repaired rate"):
         assert said[name, 1].count("yes") == SEEDS
         assert "no" not in said[name, 0.25]
+    for name in ("exchange probability", "exchange probability kept"):
+        assert said[name, 1].count("yes") == said[name, 0.25].count("no") == SEEDS
+        assert "yes" not in said[name, 0.5]
