@@ -13,10 +13,10 @@ from hugging_face import HuggingFace, reading
 from planted_models import TEMPLATES, census_of, divide_attention, model_of, run_of, save
 from small_prompts import PAIRS, PROMPTS
 
-from form_invariance.beyond.residual_exchange import compute, contrasts, heads
-from form_invariance.beyond.residual_exchange.answer import answer, of_heads
+from form_invariance.beyond.residual_exchange import arrival, compute, contrasts, heads
+from form_invariance.beyond.residual_exchange.answer import answer, of_heads, of_probes
 from form_invariance.beyond.residual_exchange.donors import donations, with_copies
-from form_invariance.beyond.residual_exchange.table import HEADS
+from form_invariance.beyond.residual_exchange.table import ARRIVAL_PROBES, HEADS
 from form_invariance.experiment.run import Run
 from form_invariance.model import loading
 from form_invariance.model.tokenizers import load_tokenizer
@@ -39,6 +39,8 @@ def test_exchanges_equal_hooks_over_whole_sequences(family_folders, family):
     hooked = HookedStates(HuggingFace(folder).model)
     # One prompt at a time, because their lengths differ.
     alone = [[run.tokens([prompt]) for prompt in prompts] for prompts in (target, donor)]
+    states = torch.cat([hooked.run(tokens)[1] for tokens in alone[0]]).unflatten(1, (-1, 2)).permute(1, 2, 0, 3)
+    torch.testing.assert_close(arrival.states(run, target, range(1, 3)), states[1:3], atol=1e-5, rtol=1e-5)
     z = torch.cat([hooked.exchanged(*both) for both in zip(*alone, strict=True)])
     # Between a layer's attention and its MLP the same state is given as after the layer.
     torch.testing.assert_close(z[:, ::2], z[:, 1::2], atol=1e-4, rtol=0)
@@ -196,6 +198,81 @@ def test_heads_are_ordered_by_other_problems_than_those_they_are_measured_on(mon
     assert best["donor_answer"].mean() == pytest.approx(0.5, abs=0.06)
 
 
+@pytest.mark.parametrize(
+    ("expression", "digit", "place", "carry"),
+    [("a + b", 1, 1, True), ("a - b", 0, 10, True), ("a * b", -1, 1, False), ("a+b", -1, 1, True)],
+)
+def test_targets_of_probes_are_digits_and_carries(expression, digit, place, carry):
+    some = pd.DataFrame([(a, b) for a in range(40, 99, 7) for b in range(3, 40, 5)], columns=["a", "b"])
+    some = some.assign(answer=some.eval(expression), digit=digit)
+    some = some[some["answer"].between(10, 99) | (digit == -1)]
+    found = {name: values.tolist() for name, values in arrival.targets(some, expression)}
+    assert [*found] == [f"answer {place}", "a 1", "a 10", "b 1", "b 10", *["carry 10"] * carry]
+    for row, (a, b, result, _) in enumerate(some.itertuples(index=False)):
+        assert found[f"answer {place}"][row] == int(str(result)[digit])
+        assert [found[name][row] for name in ("a 10", "a 1", "b 10", "b 1")] == [*map(int, f"{a:02}{b:02}")]
+        if carry:
+            tens = a // 10 + b // 10 if "+" in expression else a // 10 - b // 10
+            assert found["carry 10"][row] == abs(result // 10 - tens)
+
+
+KNOWN = {
+    "compute": {"a": 2, "b": 2, "answer": 5},
+    "write": {"a": 2, "b": 2, "answer": 2},
+    "neither": {"answer": 5},
+}
+"""The points, two a layer, from which on states contain a digit."""
+CONCLUSIONS = {
+    "compute": "the answer is readable after the mlp of layer 2, and the MLPs of layers 1 to 2 compute it.",
+    "write": "the answer has arrived, and the later MLPs write it.",
+    "neither": "the answer is readable after the mlp of layer 2; this does not say whether the MLPs compute it.",
+}
+
+
+@pytest.mark.parametrize("which", KNOWN)
+@pytest.mark.parametrize("cut", [False, True])
+def test_probes_find_what_states_contain_from_known_points_on(monkeypatch, which, cut):
+    """Digits are one-hot vectors, of operands in other places in the second format; the rest is noise."""
+    rng, pairs = np.random.default_rng(0), np.random.default_rng(1).integers(10, 50, (200, 2))
+    census = pd.DataFrame(pairs, columns=["a", "b"]).drop_duplicates()
+    census = census.assign(answer=census["a"] + census["b"], digit=1, answer_token=0, fields="")
+    census = census.assign(correct=True, uniform=True)
+    prompts = {name: [f"{name} {a} {b}" for a, b in census[["a", "b"]].to_numpy()] for name in "fg"}
+
+    def states(run, prompts, layers):
+        x = torch.from_numpy(0.05 * rng.normal(size=(len(layers) * 2, len(prompts), 64))).float()
+        for row, (name, a, b) in enumerate(map(str.split, prompts)):
+            digits = {"a": a[-1], "b": b[-1], "answer": str(int(a) + int(b))[-1]}
+            for place, (what, first) in enumerate(KNOWN[which].items()):
+                at = 10 * (place if what == "answer" or name == "f" else place + 3) + int(digits[what])
+                x[max(0, first - 2 * layers.start) :, row, at] += 1
+        return x.unflatten(0, (-1, 2))
+
+    monkeypatch.setattr(arrival, "states", states)
+    monkeypatch.setattr(arrival, "_STATE_BYTES", 1 if cut else 2**31)
+    config = SimpleNamespace(n_layers=4, d_model=64)
+    run = SimpleNamespace(model=SimpleNamespace(config=config, device=torch.device("cpu")))
+    censuses = {(name, "sum"): census.assign(prompt=some) for name, some in prompts.items()}
+    table = arrival.probe_table(run, censuses, "a + b", 500, 0)
+    assert list(table) == [*ARRIVAL_PROBES.columns]
+    assert len(table) == 6 * 4 * 8
+    at = 2 * table["layer"] + (table["point"] == "mlp")
+    name, place = table["target"].str.split(expand=True).to_numpy().T
+    known = (at >= [KNOWN[which].get(one, 99) for one in name]) & (place == "1")
+    same, beyond = table["trained"] == table["tested"], table["accuracy"] - table["chance"]
+    assert (table.loc[known & (same | (name == "answer")), "accuracy"] > 0.9).all()
+    assert beyond[~known & (name != "carry")].mean() < 0.1
+    assert not (beyond[known & ~same & (name != "answer")] > 0.3).any()
+    given = {
+        "arrival_probes": table.assign(operator="sum"),
+        "heads": filled(HEADS, [(1, 0)], "layer from_arrival", operator="sum", keys="operator"),
+        "residual_shares": pd.DataFrame({"operator": ["sum"]}),
+    }
+    said = of_probes(given)[1]
+    assert said.startswith("sum: after the attention of layer 1 probes read the digits answer 1 ")
+    assert said.endswith(CONCLUSIONS[which])
+
+
 def constructed(meets, prompts=40, layers=7, before=0.1, after=1):
     """Tables of two formats whose donors decide the answer from known layers on, by (target, donor)."""
     rng, tables = np.random.default_rng(0), {}
@@ -233,11 +310,14 @@ def test_the_answer_names_the_meeting_layer_of_every_operator(layer, said):
     found = contrasts.exchanges(constructed({(one, other): layer for one in both for other in both}), 300, 0)
     tables = {
         "heads": filled(HEADS, [], keys="operator", operator=""),
+        "arrival_probes": filled(ARRIVAL_PROBES, [], keys="operator", operator=""),
         "residual_shares": contrasts.shares(found),
         "residual_layers": contrasts.layers(found),
         "residual_contrasts": contrasts.contrasts(found),
     }
-    assert said in answer(tables, 5)[0].sentence
+    first, _, third = answer(tables, 5)
+    assert said in first.sentence
+    assert third.sentence == "sum: a table of words has no operands, so nothing is probed."
 
 
 def test_permuted_donors_never_arrive(exchanged):

@@ -426,7 +426,7 @@ def test_every_job_reads_the_model(monkeypatch):
     for seconds in (100, 160):
         monkeypatch.setattr(sizes.job_costs, "reading_seconds", lambda _, seconds=seconds: seconds)
         found.append(sizes.seconds(config, "embedded-shared", np.inf))
-    jobs = 3 * len(config["formats"]) * operators + 2 * operators + 12
+    jobs = 3 * len(config["formats"]) * operators + 3 * operators + 12
     assert found[1] - found[0] == pytest.approx(60 * jobs / sizes.machine.cores())
     start = 100 - sizes.job_costs.STARTING + sizes._STARTING
     cells = {"heuristics": len(config["formats"]) * operators, "agreement": operators, "heuristic_null": operators}

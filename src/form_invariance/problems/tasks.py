@@ -118,12 +118,16 @@ def stated(task: Task, problems: pd.DataFrame) -> pd.DataFrame:
 
 
 def _carries(task: Arithmetic, problems: pd.DataFrame) -> np.ndarray:
-    """The carry into each problem's digit in addition, or the borrow in subtraction; `UNKNOWN` in others."""
     assert task.digit is not None
-    kind = "".join(task.expression.split())
-    a, b, answer = (problems[name].to_numpy() for name in ("a", "b", "answer"))
     # The place of the digit, counted from the last one: 10^place is its value.
-    below = 10 ** (np.array([len(str(one)) for one in answer]) - 1 - task.digit)
+    below = 10 ** (np.array([len(str(one)) for one in problems["answer"]]) - 1 - task.digit)
+    return carries(task.expression, problems, below)
+
+
+def carries(expression: str, problems: pd.DataFrame, below: np.ndarray | int) -> np.ndarray:
+    """The carry into a digit of value `below` in addition, or the borrow in subtraction; `UNKNOWN` in others."""
+    kind = "".join(expression.split())
+    a, b = (problems[name].to_numpy() for name in ("a", "b"))
     if kind == "a+b":
         return np.asarray((a % below + b % below) // below)
     if kind == "a-b":

@@ -261,6 +261,8 @@ OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "family_knockout": _family_knockout,
     "residual_exchange": _residual_exchange,
     "head_exchange": _head_exchange,
+    # Two points of a layer and about seven targets.
+    "arrival_probes": lambda cell: _probes(cell, 2 * 7),
     "engine_check": _engine_check,
     "precision": lambda cell: 2 * cell.patches(cell.config["precision_prompts"], 1),
 }

@@ -7,9 +7,13 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.beyond.residual_exchange.table import (
+    ANSWER,
+    ARRIVAL_PROBES,
+    ATTENTION,
     COPIED,
     HEADS,
     MEET,
+    MLP,
     OPERATOR,
     RESIDUAL_CONTRASTS,
     RESIDUAL_LAYERS,
@@ -25,10 +29,12 @@ from form_invariance.tables.columns import ALL
 
 INPUTS = {
     "heads": HEADS,
+    "arrival_probes": ARRIVAL_PROBES,
     "residual_shares": RESIDUAL_SHARES,
     "residual_layers": RESIDUAL_LAYERS,
     "residual_contrasts": RESIDUAL_CONTRASTS,
 }
+ARRIVES = "Does the answer arrive there, or what it is computed from?"
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
@@ -56,9 +62,11 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         f"{percent(compared['high'])}]: {compared['verdict']}.{_others(tables['residual_shares'], pairs)} "
         f"{FIXED.capitalize()}."
     )
+    probed, arrived = of_probes(tables)
     return [
         Answer(QUESTIONS[MEET].label, first, layers, ("residual_exchange",)),
         Answer(QUESTIONS[SERVED].label, second, served, ("residual_exchange",)),
+        Answer(ARRIVES, arrived, probed, ("arrival_probes",)),
     ]
 
 
@@ -98,6 +106,59 @@ def of_heads(heads: pd.DataFrame) -> str:
         said.append(text)
     where = "; ".join(said)
     return f" The donor's heads alone, where its state arrives, decide: {where}." if said else ""
+
+
+def of_probes(tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, str]:
+    """What probes read where states arrive, trained and tested on one format or on two; a sentence an operator.
+
+    A digit is readable if the lower limit is nearer to 1 than to chance, and unreadable if the upper one is not.
+    """
+    rows, heads, said = tables["arrival_probes"], tables["heads"], []
+    keys = ["operator", "formats", "target", "layer", "point"]
+    formats = (rows["trained"] == rows["tested"]).map({True: "same", False: "two"})
+    mean = rows.assign(formats=formats).groupby(keys, sort=False)[["accuracy", "low", "high", "chance"]].mean()
+    half = (1 + mean["chance"]) / 2
+    every = mean.assign(readable=mean["low"] >= half, unreadable=mean["high"] < half)
+    arrives = heads[heads["from_arrival"] == 0].groupby("operator")["layer"].first()
+    for operator in tables["residual_shares"]["operator"].unique():
+        if operator not in mean.index:
+            said.append(f"{operator}: a table of words has no operands, so nothing is probed.")
+        elif operator not in arrives:
+            said.append(f"{operator}: states arrive in no layer.")
+        else:
+            said.append(f"{operator}: {_what_arrives(every.loc[operator], int(arrives[operator]))}.")
+    table = mean.reset_index()
+    there = (table["layer"] == table["operator"].map(arrives)) & (table["point"] == ATTENTION)
+    return table[there], " ".join(said)
+
+
+def _what_arrives(mean: pd.DataFrame, at: int) -> str:
+    """What the probes say of one operator whose states arrive with the attention of a layer."""
+    names = mean.index.unique("target")
+    answer = next((name for name in names if name.startswith(ANSWER)), None)
+    if answer is None:
+        return "the asked digit is always the same"
+    digits = [name for name in names if name.split()[0] in ("a", "b")]
+    operands = [name for name in digits if name.split()[1] == answer.split()[1]] or digits
+    there = mean.xs((at, ATTENTION), level=("layer", "point"))
+    here = there.loc["same"]
+    read = here.loc[[answer, *operands]].assign(across=there["accuracy"].get("two"))
+    digits_read = ", ".join(
+        f"{name} {percent(row['accuracy'])}"
+        + ("" if pd.isna(row["across"]) else f" ({percent(row['across'])} in another format)")
+        + f", chance {percent(row['chance'])}"
+        for name, row in read.iterrows()
+    )
+    begin = f"after the attention of layer {at} probes read the digits {digits_read}"
+    later = mean.loc["same"].loc[answer]
+    later = later[later["readable"] & (later.index.get_level_values("layer") >= at)]
+    layer, point = later.index[0] if len(later) else (None, None)
+    first = f"the answer is readable after the {point} of layer {layer}" if len(later) else "the answer never is"
+    if here.loc[answer, "readable"]:
+        return f"{begin}; the answer has arrived, and the later MLPs write it"
+    if operands and here.loc[operands, "readable"].all() and here.loc[answer, "unreadable"] and point == MLP:
+        return f"{begin}; the operands have arrived, {first}, and the MLPs of layers {at} to {layer} compute it"
+    return f"{begin}; {first}; this does not say whether the MLPs compute it"
 
 
 def _span(layers: pd.Series) -> str:

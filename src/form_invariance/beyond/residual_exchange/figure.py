@@ -7,18 +7,26 @@ from matplotlib.figure import Figure
 
 from form_invariance.beyond.residual_exchange.table import (
     ALONE,
+    ANSWER,
+    ARRIVAL_PROBES,
+    CARRY,
     COPIED,
     HEADS,
+    MLP,
     OPERATOR,
     OTHERS,
     OWN,
     REPAIR,
     RESIDUAL_SHARES,
 )
-from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, line, line_grid, looks_of, mean
+from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, SOLID, Look, line, line_grid, looks_of, mean
 from form_invariance.drawing.style import COLOURS, GREY, nothing
 
-INPUTS = {"residual_exchange": {"residual_shares": RESIDUAL_SHARES}, "heads": {"heads": HEADS}}
+INPUTS = {
+    "residual_exchange": {"residual_shares": RESIDUAL_SHARES},
+    "heads": {"heads": HEADS},
+    "arrival_probes": {"arrival_probes": ARRIVAL_PROBES},
+}
 """By figure."""
 
 SURVIVING = "the target's own answer survives"
@@ -63,3 +71,28 @@ def heads(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     label = "outputs that are the donor's"
     across = min(2, rows["panel"].nunique())
     return line_grid(rows, "head", looks, label, heading, col="panel", col_wrap=across).figure
+
+
+def arrival_probes(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
+    """What probes read beyond chance, divided by the most that they can, after attention and after the MLP."""
+    table = tables["arrival_probes"]
+    if table.empty:
+        return nothing(title, "tables of words have no operands, so nothing is probed")
+    kinds = {ANSWER: "answer", "a": "operands", "b": "operands", CARRY: "carry"}
+    across = pd.Series(", across formats", table.index).where(table["trained"] != table["tested"], "")
+    table = table.assign(
+        layer=table["layer"] + 0.5 * (table["point"] == MLP),
+        name=table["target"].str.split().str[0].map(kinds) + across,
+        beyond=(table["accuracy"] - table["chance"]) / (1 - table["chance"]).where(table["chance"] < 1),
+    )
+    rows = table.groupby(["operator", "name", "layer"], sort=False)["beyond"].mean().reset_index()
+    rows = line(rows, rows["name"], "beyond")
+    looks = {
+        name + more: Look(colour, dashes=dashes)
+        for more, dashes in (("", SOLID), (", across formats", DASHED))
+        for name, colour in zip(dict.fromkeys(kinds.values()), COLOURS, strict=False)
+    }
+    heading = f"{title}: linear probes of the last token after attention and (+.5) after the MLP"
+    label = "accuracy beyond chance"
+    across_page = min(2, rows["operator"].nunique())
+    return line_grid(rows, "layer", looks, label, heading, col="operator", col_wrap=across_page).figure

@@ -92,3 +92,25 @@ HEADS = Schema(
     },
     ("model", "operator"),
 )
+ANSWER, CARRY = "answer", "carry"
+"""Targets of the probes of what arrives, besides the operands' digits."""
+ATTENTION, MLP = "attention", "mlp"
+"""The points of a layer, in order."""
+
+ARRIVAL_PROBES = Schema(
+    "arrival_probes",
+    {
+        "target": text("what is read: the digit of answer, a or b that counts 1, 10, ..., or the carry into it"),
+        "trained": text("format whose prompts train the probe"),
+        "tested": text("format whose prompts test it, of other problems"),
+        "layer": integer("layer, from 0"),
+        "point": text("where the last token's residual stream is read: after attention or after the mlp"),
+        "train_prompts": integer("training prompts"),
+        "test_prompts": integer("test prompts"),
+        "accuracy": number("share of test prompts whose target the probe reads"),
+        "low": number("Wilson 95 % lower limit"),
+        "high": number("Wilson 95 % upper limit"),
+        "chance": number("share of test prompts that have the training prompts' most frequent target"),
+    },
+    ("model", "operator"),
+)

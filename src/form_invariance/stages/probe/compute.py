@@ -34,24 +34,28 @@ _RESIDUAL_BYTES = 2**31
 _FIT_BYTES = 2**24
 
 
-def choose_prompts(censuses: Mapping[tuple[str, str], pd.DataFrame], prompts: int, seed: int) -> pd.DataFrame:
+def choose_prompts(
+    censuses: Mapping[tuple[str, str], pd.DataFrame], prompts: int, seed: int, *, apart: bool = True
+) -> pd.DataFrame:
     """Correctly answered prompts of every operator, and the split each belongs to.
 
     Args:
         censuses: census tables by (format, operator).
         prompts: how many of each operator at most; several formats share them, and their pairs, out.
+        apart: if not, each format has as many, and a pair may come in several.
 
     Returns:
         Columns format, operator, a, b, answer_token, fields, prompt, split (test, held_out or fitted; the latter
         two are the training prompts).
     """
     formats = list(dict.fromkeys(name for name, _ in censuses))
-    share = -(-prompts // len(formats))
+    parties = len(formats) if apart else 1
+    share = -(-prompts // parties)
     parts = []
     for (name, operator), census in censuses.items():
         # No pair comes in two formats: a probe over all of them then sees as many pairs as that of one alone.
-        order = generator(seed, "probe", operator).permutation(len(census))[formats.index(name) :: len(formats)]
-        usable = census.iloc[order]
+        order = generator(seed, "probe", operator).permutation(len(census))
+        usable = census.iloc[order[formats.index(name) % parties :: parties]]
         usable = usable[usable["correct"] & usable["uniform"]].head(share)
         if usable.empty:
             raise UserError(f"probe: the model answers no uniform census pair of {name}/{operator} right")
@@ -213,14 +217,14 @@ def run(
         x = residuals(model, groups, positions, label)
         for task in every:
             if task.operator == EVERY_OPERATOR:
-                parts.append(_probe(x, chosen, positions, task, seed))
+                parts.append(probe_rows(x, chosen, positions, task, seed))
             elif start == 0:  # the last token alone, where the paper reads the answer
-                parts.append(_probe(x[:, :1], chosen, positions[:1], task, seed))
+                parts.append(probe_rows(x[:, :1], chosen, positions[:1], task, seed))
     return pd.concat(parts, ignore_index=True)
 
 
-def _probe(x: Tensor, chosen: pd.DataFrame, positions: range, task: Task, seed: int) -> pd.DataFrame:
-    """The rows of one set of probes on residual streams x (layers, positions, prompts, d)."""
+def probe_rows(x: Tensor, chosen: pd.DataFrame, positions: range, task: Task, seed: int) -> pd.DataFrame:
+    """The rows of one set of probes of `answer_token` on residual streams x (layers, positions, prompts, d)."""
     answers = chosen["answer_token"].to_numpy(copy=True)
     shuffled = answers.copy()
     rng = generator(seed, "probe-shuffle", task.trained, task.operator)

@@ -1,0 +1,96 @@
+"""What arrives at the last token: the answer, or the operands from which later layers compute it.
+
+Linear probes read the last token's residual stream after the attention and after the MLP of every layer. Their
+targets are the digit of the answer that is asked (of a whole number, the last one), all digits of both operands,
+and the carry or borrow into the asked digit (into the tens, if the last one is asked). They are trained on one
+format, and tested on other problems of each format.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from form_invariance.beyond.residual_exchange.table import ANSWER, ARRIVAL_PROBES, ATTENTION, CARRY, MLP
+from form_invariance.experiment.run import Run
+from form_invariance.model.batches import by_length, in_order
+from form_invariance.model.decoder import Decoder, after_attention
+from form_invariance.model.memory import working_bytes
+from form_invariance.model.replay import LastTokenCache, attend, build_cache
+from form_invariance.problems.tasks import UNKNOWN, WHOLE, carries
+from form_invariance.stages.probe.compute import choose_prompts, probe_rows, tasks
+from form_invariance.stages.probe.summary import EVERY_OPERATOR
+
+_BATCH = 32
+_STATE_BYTES = 2**31
+
+
+def _points(model: Decoder, cache: LastTokenCache, layers: range) -> Tensor:
+    """The last token's residual stream after attention and after the MLP, (layers, 2, B, d), float32."""
+    states = []
+    for place in range(len(layers)):
+        x = cache.residual[place][:, None]
+        after = after_attention(model, layers[place], x, attend(model, layers[place], x, cache))
+        states.append(torch.stack([after[:, 0], cache.residual[place + 1]]))
+    return torch.stack(states).float()
+
+
+@torch.no_grad()
+def states(run: Run, prompts: Sequence[str], layers: range) -> Tensor:
+    """The last token's residual stream after attention and after the MLP, (layers, 2, P, d), float32."""
+    rows, batches = zip(*by_length(run.tokens(prompts), _BATCH), strict=True)
+    points = partial(_points, run.model, layers=layers)
+    return in_order(rows, [points(build_cache(run.model, batch, layers.start)) for batch in batches], 2)
+
+
+def targets(problems: pd.DataFrame, expression: str) -> Iterator[tuple[str, np.ndarray]]:
+    """What probes read, by name, (n,) each.
+
+    Args:
+        problems: columns a, b, answer and digit.
+        expression: the operator's.
+    """
+    digit = int(problems["digit"].iloc[0])
+    # A digit has one place in all answers (`problems.tasks.check_places`).
+    place = 1 if digit == WHOLE else 10 ** (len(str(problems["answer"].iloc[0])) - 1 - digit)
+    yield f"{ANSWER} {place}", problems["answer"].to_numpy() // place % 10
+    for name in ("a", "b"):
+        values = problems[name].to_numpy()
+        for power in range(len(str(abs(values).max()))):
+            yield f"{name} {10**power}", values // 10**power % 10
+    into = max(place, 10)
+    carried = carries(expression, problems, into)
+    if UNKNOWN not in carried:
+        yield f"{CARRY} {into}", carried
+
+
+def probe_table(
+    run: Run, censuses: Mapping[tuple[str, str], pd.DataFrame], expression: str, prompts: int, seed: int
+) -> pd.DataFrame:
+    """The table of one operator.
+
+    Args:
+        censuses: census tables by format and operator.
+        expression: the operator's.
+        prompts: of each format, at most.
+    """
+    chosen = choose_prompts(censuses, prompts, seed, apart=False)
+    every = pd.concat(list(censuses.values()))[["a", "b", "answer", "digit"]].drop_duplicates()
+    read = dict(targets(chosen.merge(every, on=["a", "b"], how="left"), expression))
+    probes = [task for task in tasks(chosen) if task.operator != EVERY_OPERATOR and "+" not in task.trained]
+    size = 8 * len(chosen) * run.model.config.d_model
+    step, parts = max(1, working_bytes(run.model.device, _STATE_BYTES) // size), []
+    every_layer = range(run.model.config.n_layers)
+    for layers in (every_layer[start : start + step] for start in every_layer[::step]):
+        x = states(run, chosen["prompt"].tolist(), layers)
+        for name, labels in read.items():
+            for task in probes:
+                if len(np.unique(labels[task.train])) > 1:
+                    rows = probe_rows(x, chosen.assign(answer_token=labels), range(2), task, seed)
+                    parts.append(rows.assign(target=name, layer=rows["layer"] + layers.start))
+    table = pd.concat(parts, ignore_index=True).rename(columns={"majority": "chance"})
+    table = table[~table["tested"].str.contains("+", regex=False)]
+    return table.assign(point=table["position"].map({0: ATTENTION, 1: MLP}))[list(ARRIVAL_PROBES.columns)]
