@@ -13,6 +13,7 @@ from form_invariance.beyond.dose import compute
 from form_invariance.beyond.dose.neuron_sets import best_controls, equal_norm_masks, parts_of_best, ranked_sets
 from form_invariance.experiment.controls import Draws
 from form_invariance.experiment.intervene import start
+from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.membership import Effects
 from form_invariance.experiment.ranked_sets import circuit_controls, ranked
 from form_invariance.experiment.run import Run
@@ -149,61 +150,51 @@ def drawn():
     return cells, ranked(cells)
 
 
-def runs_of(hooked, operator, draws, none=""):
-    """What is done on the prompts of a cell, and the rows of its table."""
+def tables_of(hooked, operator, draws, none=""):
+    """The ranks, and of all that is done on the prompts of a cell the sets, the intervention and the rows."""
     ranks, values = ranked(cells_of(hooked.started.run.width, none)), np.ones(hooked.masks[0].shape)
     matched_by = {name: {"variance": values, "effect": values} for name in OPERATORS}
     cell, prompts = ("code", operator), pd.DataFrame({"index": range(len(hooked.tokens)), "a": 1, "b": 2})
-    runs = [*compute.run_cell(hooked.started, ranks, cell, [5], matched_by, hooked.means, Draws(0, draws, 0))]
-    return ranks, runs, compute.dose_table(hooked.started, prompts, cell, iter(runs))
+    runs = compute.run_cell(hooked.started, ranks, cell, [5], matched_by, hooked.means, Draws(0, draws, 0))
+    return ranks, [(*one[:2], compute.dose_table(hooked.started, prompts, cell, iter([one]))) for one in runs]
 
 
 @pytest.mark.parametrize("hooked", ["llama"], indirect=True)
 def test_rows_of_knockout_and_of_what_is_kept_alone_equal_hooks(hooked):
-    ranks, runs, table = runs_of(hooked, "sum", 2)
-    plain = torch.stack([*hooked.plain])[:, None].expand(-1, hooked.tokens.shape[1], -1)
-    blocks = iter(table.groupby(np.arange(len(table)) // len(hooked.tokens)))
-    sets = [({"neurons": "none", "k": 0}, np.zeros_like(hooked.masks[0]), "good")]
-    sets += [(one.label, one.members, how) for some, how, _ in runs for one in some]
-    best, tried = ranks.best(5, "code", "sum"), set()
-    scaled = compute.of_equal_norm(
-        *(hooked.started, best, np.array(equal_norm_masks(ranks, best, 5, "code", "sum", Draws(0, 2, 0)))),
-        *(np.empty((0, *best.shape[:1], hooked.started.run.model.config.d_model)), hooked.means),
-    )
-    for label, members, how in sets:
-        _, rows = next(blocks)
-        assert (rows[[*label, "intervention"]] == [*label.values(), how]).all(axis=None)
-        kind = label["neurons"]
-        if how == "direct":
-            found = compute.direct(hooked.started, members[None], hooked.means)[0]
-            np.testing.assert_allclose(rows["probability"], found.probability, rtol=1e-6)
-        elif kind == "equal_norm_of_own_best":
-            np.testing.assert_allclose(rows["probability"], scaled[label["seed"]].probability, rtol=1e-6)
-        elif "equal_norm" not in kind and "random_direction" not in kind:
-            mask = torch.from_numpy(members if how != "keep_only" else ~members)
-            z = oracles.ablated(hooked.bridge, hooked.tokens, FIRST, mask, plain, slice(-1, None))
-            expected = oracles.readout(z, hooked.answers, center=True)
-            np.testing.assert_allclose(rows["probability"], expected["probability"], atol=1e-7)
-            np.testing.assert_allclose(rows["margin"], expected["margin"], atol=1e-4)
-            assert rows["correct"].tolist() == expected["accuracy"].tolist()
-        tried.add((how, kind, label.get("operator")))
-    assert next(blocks, None) is None
-    kept = {(kind, of) for how, kind, of in tried if how == "keep_only" and "half" not in kind}
+    ranks, found = tables_of(hooked, "sum", 2)
+    (knocked_out, out, lost), (alone, only, kept), (own, past, direct), *_, (control, _, scaled) = found
+    assert (out, only, past) == ("knockout", "keep_only", "direct")
+    plain, nobody = hooked.plain[:, None].expand(-1, hooked.tokens.shape[1], -1), np.zeros_like(hooked.masks[0])
+    for sets, how, rows in ((knocked_out, out, lost), (alone, only, kept)):
+        masks = [({**one.label, "intervention": how}, INTERVENED[how](one.members)) for one in sets]
+        masks = [({"neurons": "none", "intervention": "good"}, nobody), *masks]
+        oracles.check_rows(rows, masks, hooked.bridge, hooked.tokens, hooked.answers, FIRST, plain, True)
+    best, size = ranks.best(5, "code", "sum"), len(hooked.tokens)
+    masks = np.array(equal_norm_masks(ranks, best, 5, "code", "sum", Draws(0, 2, 0)))
+    nowhere = np.empty((0, len(best), hooked.started.run.model.config.d_model))
+    for rows, wanted in (
+        (direct, compute.direct(hooked.started, np.array([one.members for one in own]), hooked.means)),
+        (scaled, compute.of_equal_norm(hooked.started, best, masks, nowhere, hooked.means)),
+    ):
+        values = wanted.probability.ravel()
+        np.testing.assert_allclose(rows["probability"][size:][: len(values)], values, rtol=1e-6)
+    names = [one.label["neurons"] for one in control]
+    assert names == 2 * ["equal_norm_of_own_best"] + 2 * ["random_direction_of_own_best"]
+    kept = {(one.label["neurons"], one.label["operator"]) for one in alone if "half" not in one.label["neurons"]}
+    best = {(f"best_in_{name}", "sum") for name in FORMATS} | {("circuit", "sum")}
     matched = {(f"{kind}_of_own_best", "sum") for kind in ("random_variance", "random_effect")}
-    others = {("best_in_symbolic", "difference"), ("best_in_word", "difference"), ("circuit", "sum")}
-    assert kept == matched | others | {(f"best_in_{name}", "sum") for name in FORMATS}
-    direct = {(kind, of) for how, kind, of in tried if how == "direct"}
-    assert direct == {("circuit", "sum"), *((f"best_in_{name}", "sum") for name in FORMATS)}
+    assert kept == best | matched | {("best_in_symbolic", "difference"), ("best_in_word", "difference")}
+    assert {(one.label["neurons"], one.label["operator"]) for one in own} == best
 
 
 @pytest.mark.parametrize("hooked", ["llama"], indirect=True)
 def test_an_operator_without_neurons_and_no_draws_leave_sets_out(hooked):
-    *_, table = runs_of(hooked, "difference", 2, none="difference")
-    own = table[(table["operator"] == "difference") & (table["k"] == 5)]
-    assert set(own["neurons"]) == {"all_late"}
-    assert {"circuit", "best_in_word"} < set(table["neurons"])
-    *_, table = runs_of(hooked, "sum", 0)
-    assert not table["neurons"].str.contains("random|equal_norm").any()
+    _, found = tables_of(hooked, "difference", 2, none="difference")
+    sets = [one.label for some, *_ in found for one in some]
+    assert {one["neurons"] for one in sets if one["operator"] == "difference"} == {"all_late"}
+    assert {"circuit", "best_in_word"} < {one["neurons"] for one in sets}
+    _, found = tables_of(hooked, "sum", 0)
+    assert not any(one.label["neurons"].startswith(("random", "equal_norm")) for some, *_ in found for one in some)
 
 
 def test_sets_are_the_best_by_mean_effects(drawn):

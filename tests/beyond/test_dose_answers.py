@@ -8,6 +8,8 @@ from example_tables import crossed
 from form_invariance.beyond.dose.answer import answer
 from form_invariance.beyond.dose.figure import dose
 from form_invariance.beyond.specificity.answer import answer as task_answers
+from form_invariance.experiment.contrasts.entries import CONTRASTS as ENTRIES
+from form_invariance.experiment.contrasts.entries import DOSE
 from form_invariance.experiment.contrasts.table import CONTRASTS
 from form_invariance.experiment.contrasts.verdicts import AT_FLOOR, asked, dose_shares
 from form_invariance.tables.columns import ALL
@@ -15,45 +17,35 @@ from form_invariance.tables.columns import ALL
 K, KS, MOST = 10, (1, 5, 20), 0.8
 """The circuit size, the sizes along the dose, and what all late neurons cost."""
 SHARES = {
-    ("knockout", "one"): (0.1, 0.45, 0.9),
-    ("knockout", "two"): (0.6, 0.9, 1.0),
-    ("knockout", ALL): (0.35, 0.7, 0.95),
-    ("keep_only", "one"): (0.0, 0.1, 0.4),
-    ("keep_only", "two"): (0.2, 0.55, 0.9),
-    ("keep_only", ALL): (0.1, 0.3, 0.65),
+    "knockout": {"one": (0.1, 0.45, 0.9), "two": (0.6, 0.9, 1.0), ALL: (0.35, 0.7, 0.95)},
+    "keep_only": {"one": (0.0, 0.1, 0.4), "two": (0.2, 0.55, 0.9), ALL: (0.1, 0.3, 0.65)},
 }
-"""What the own best lose, or keep, of what can be lost."""
+"""What the own best lose, or keep, of what can be lost; and the sizes that are nearest to half."""
 SIZES = {"knockout": {"one": 5, "two": 1, ALL: 1}, "keep_only": {"one": 20, "two": 5, ALL: 20}}
-KNOCKOUT = [
-    *("exchanged_minus_own_beyond_control", "exchanged_minus_other_operators_best", "shared_minus_part_of_best"),
-    *("own_minus_other_circuits", "own_minus_other_beyond_control", "loss_of_own_best_in_layers_2_to_3"),
-    *("other_formats_minus_own", "loss_of_other_formats_best"),
-]
+LOSSES = ["loss_of_own_best", "loss_of_all_late"]
+ALONG = [name for name, entry in ENTRIES.items() if entry.sizes == DOSE and "knockout" in entry.metrics]
+EXCHANGED = "exchanged_minus_own_beyond_control"
 
 
 def rows(contrast, intervention="knockout", k=KS, **numbers):
     """Rows of contrasts, whose numbers tell the size."""
-    cells = {
-        "format": [ALL, "s"],
-        "operator": ["one", "two", ALL],
-        "cells": 2,
-        "prompts": 30,
-        "metric": "probability",
-    }
-    how = {"contrast": contrast, "intervention": intervention, "k": list(k), "verdict": "yes", "task": "own"}
+    cells = {"format": [ALL, "s"], "operator": ["one", "two", ALL], "cells": 2, "prompts": 30}
+    how = {"contrast": contrast, "intervention": intervention, "k": list(k), "metric": "probability"}
     told = {"first": 0.5, "second": lambda table: table["k"] / 1000, "difference": 0.3, "low": 0.2, "high": 0.4}
     told |= {"ratio": 0.9, "ratio_low": 0.85, "ratio_high": 1.1, "limit_error": 0, "ratio_error": 0}
+    told |= {"verdict": "yes", "task": "own"}
     return crossed(CONTRASTS, **cells | how | told | numbers)
 
 
-def contrasts(shares=SHARES, most=MOST):
-    """The contrasts of two operators."""
-    parts = [rows(KNOCKOUT), rows(KNOCKOUT[0], "keep_only"), rows("circuit_minus_control_everywhere", k=[K])]
+def contrasts(most=MOST, **lost):
+    """The contrasts of two operators; `lost` has other shares of operators, by knockout."""
+    names = [*(name for name in ALONG if name not in LOSSES), "loss_of_own_best_in_layers_2_to_3"]
+    parts = [rows(names), rows(EXCHANGED, "keep_only"), rows("circuit_minus_control_everywhere", k=[K])]
     parts += [rows("loss_of_all_late", first=most), rows("loss_of_own_best_direct", "direct", first=0.25)]
     for how, kept in (("knockout", 0), ("keep_only", most)):
-        own = rows("loss_of_own_best", how)
+        own, shares = rows("loss_of_own_best", how), SHARES[how] | (lost if how == "knockout" else {})
         cells = zip(own["operator"], own["k"], strict=True)
-        parts.append(own.assign(first=[most * shares[how, of][KS.index(k)] - kept for of, k in cells]))
+        parts.append(own.assign(first=[most * shares[of][KS.index(k)] - kept for of, k in cells]))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -71,17 +63,16 @@ def test_a_question_is_decided_where_the_own_best_lose_half_of_what_can_be_lost(
     assert found["k"].eq(K).all()
     for (_, operator), row in found.iterrows():
         assert row["at_k"] == SIZES[how][operator]
-        assert row["share"] == pytest.approx(SHARES[how, operator][KS.index(row["at_k"])])
+        assert row["share"] == pytest.approx(SHARES[how][operator][KS.index(row["at_k"])])
         assert (row["second"], row["verdict"]) == (row["at_k"] / 1000, "yes")
 
 
 def test_where_every_size_loses_nearly_all_the_smallest_is_undecided_at_the_floor():
-    full = SHARES | {("knockout", "two"): (0.81, 0.9, 1.0)}
-    found = decided(contrasts(full)).loc[ALL]
+    full = contrasts(two=(0.81, 0.9, 1.0))
+    found = decided(full).loc[ALL]
     assert found.loc["two", ["at_k", "verdict"]].tolist() == [1, AT_FLOOR]
     assert found.loc["one", "verdict"] == found.loc[ALL, "verdict"] == "yes"
-    nothing = contrasts(full).assign(ratio_low=np.nan)
-    assert decided(nothing).loc[(ALL, "two"), "verdict"] == "undefined"
+    assert decided(full.assign(ratio_low=np.nan)).loc[(ALL, "two"), "verdict"] == "undefined"
     assert dose_shares(contrasts(most=0.0))["share"].isna().all(), "nothing can be lost"
 
 
@@ -109,9 +100,13 @@ def test_answers_say_the_numbers_of_the_size_that_decides():
     answers = answer({"contrasts": contrasts()}, K)
     assert [told.sentence for told in answers] == SENTENCES
     assert [told.figures for told in answers] == 4 * [("dose",)]
-    assert answers[0].table["contrast"].unique().tolist() == [*KNOCKOUT[:2], "other_formats_minus_own"]
-    full = SHARES | {("knockout", ALL): (0.81, 0.9, 1.0)}
-    told = answer({"contrasts": contrasts(full).assign(ratio=np.nan, low=np.nan)}, K)
+    exchanged = {EXCHANGED, "half_minus_own_beyond_control", "exchanged_minus_other_operators_best"}
+    assert set(answers[0].table["contrast"]) == exchanged | {
+        "other_formats_minus_own",
+        "other_operators_minus_own",
+    }
+    full = contrasts(**{ALL: (0.81, 0.9, 1.0)})
+    told = answer({"contrasts": full.assign(ratio=np.nan, low=np.nan)}, K)
     assert "k = 1 (own best: 81% of what can be lost, so no size tells sets apart)" in told[0].sentence
     assert "0.001: no ratio, because the interval of the latter is not above zero." in told[0].sentence
     assert "difference 0.300 [no interval]: undecided: at the floor." in told[1].sentence
@@ -121,9 +116,8 @@ def test_answers_say_the_numbers_of_the_size_that_decides():
 
 def test_copying_is_spared_at_the_circuit_size_or_the_largest_that_was_measured():
     computed = {"k": [1, 5], "metric": ["probability", "margin"], "first": 0.4, "second": 0.5}
-    table = pd.concat(
-        [contrasts(), rows("own_minus_copied_of_own", **computed), rows("circuit_minus_control", k=[1, 5])]
-    )
+    parts = rows("own_minus_copied_of_own", **computed), rows("circuit_minus_control", k=[1, 5])
+    table = pd.concat([contrasts(), *parts])
     (told,) = task_answers({"contrasts": table}, K)
     assert told.sentence == (
         "Knocked out, the shared neurons (k = 5) cost the operator's own answers 0.500 more probability than a "
@@ -140,16 +134,13 @@ def test_the_figure_has_a_panel_of_losses_one_of_ratios_and_one_of_what_is_kept(
     figure = dose({"contrasts": contrasts()}, "m", K)
     assert figure.get_suptitle().endswith("n = 30 right answers in 2 cells; bands: 95 % intervals")
     lost, ratios, kept = ([list(line.get_ydata()) for line in axes.lines] for axes in figure.axes)
-    shares = np.array([SHARES[how, ALL] for how in ("knockout", "keep_only")])
-    assert pytest.approx(shares[0] * MOST) in lost
-    assert 3 * [0.9] in ratios
-    assert 3 * [MOST] in lost
-    assert pytest.approx(shares[1] * MOST) in kept, "beyond nothing, not from the unmodified model"
-    texts = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert texts == [
-        *("the format's own best", "other formats' best", "own best, past later layers", "all late neurons"),
-    ]
-    alone = contrasts()
-    dose({"contrasts": alone[alone["intervention"] == "knockout"].assign(ratio=np.nan)}, "m", K)
+    assert [share * MOST for share in SHARES["knockout"][ALL]] in lost
+    assert pytest.approx([share * MOST for share in SHARES["keep_only"][ALL]]) in kept, "beyond nothing"
+    assert (3 * [MOST] in lost, 3 * [0.9] in ratios) == (True, True)
+    alone = contrasts().query(
+        "contrast in ['loss_of_own_best', 'loss_of_all_late'] and intervention == 'knockout'"
+    )
+    texts = [text.get_text() for text in dose({"contrasts": alone}, "m", K).legends[0].get_texts()]
+    assert (len(figure.legends[0].get_texts()), texts) == (9, ["the format's own best", "all late neurons"])
     for table in (alone.assign(cells=0), alone.iloc[:0]):
         assert dose({"contrasts": table}, "m", K).get_suptitle().endswith("the model cannot do the problems")

@@ -91,6 +91,19 @@ def ablated(model, tokens, first, mask, means, positions):
     return last_logits(model, tokens, hooks)
 
 
+def check_rows(table, sets, model, tokens, answers, first, means, center):
+    """A table by prompt has the rows of sets (columns, and which neurons take their means at the last token)."""
+    blocks = np.split(np.arange(len(table)), len(sets))
+    for (columns, mask), block in zip(sets, blocks, strict=True):
+        rows = table.iloc[block]
+        assert (rows[[*columns]] == [*columns.values()]).all(axis=None), columns
+        z = ablated(model, tokens, first, torch.from_numpy(mask), means, slice(-1, None))
+        for metric, values in readout(z, answers, center).items():
+            if (column := {"accuracy": "correct"}.get(metric, metric)) in rows:
+                limit = 1e-7 if metric == "probability" else 2e-4
+                np.testing.assert_allclose(rows[column].astype(float), values, atol=limit)
+
+
 def rounding(found, expected):
     """The largest difference divided by the largest value, with which rounding errors grow."""
     return (found - expected).abs().max() / expected.abs().max()
