@@ -114,11 +114,11 @@ class Value:
 
     def __sub__(self, other: "Value") -> "Value":
         """The difference; a random stream that is in both drew the same neurons for both."""
-        common = {name: self.draws[name] - other.draws[name] for name in self.draws if name in other.draws}
+        subtracted = {name: self.draws.get(name, 0) - values for name, values in other.draws.items()}
         return Value(
             self.mean - other.mean,
             min(self.problems, other.problems, key=len),
-            {**self.draws, **other.draws, **common},
+            {**self.draws, **subtracted},
             self.control or other.control,
             self.bounded and other.bounded,
         )
