@@ -141,14 +141,14 @@ IN_ALL, NOWHERE = tuple(FORMATS), ()
 
 
 @pytest.mark.parametrize(
-    ("brings", "sets", "jaccard"),
+    ("brings", "sets", "said"),
     [
-        ((NOWHERE, IN_ALL, NOWHERE, NOWHERE), [{1}, {1}, {1}], "1.00"),
-        ((FORMATS[:2], NOWHERE, FORMATS[2:], NOWHERE), [{0}, {0}, {2}], "0.33"),
+        ((NOWHERE, IN_ALL, NOWHERE, NOWHERE), [{1}, {1}, {1}], ("1", "1.00")),
+        ((FORMATS[:2], NOWHERE, FORMATS[2:], NOWHERE), [{0}, {0}, {2}], ("none", "0.33")),
     ],
     ids=["one head", "another head in one format"],
 )
-def test_heads_are_those_that_bring_the_operands(tmp_path, brings, sets, jaccard):
+def test_heads_are_those_that_bring_the_operands(tmp_path, brings, sets, said):
     weights, tokenizer = model_of(1.0, 3)
     divide_attention(weights, brings)
     run, given, tables = exchanged_in(tmp_path, (weights, tokenizer), len(brings))
@@ -179,7 +179,9 @@ def test_heads_are_those_that_bring_the_operands(tmp_path, brings, sets, jaccard
     never = heads.head_table(run, given, "addition", run.model.config.n_layers, 50, 0)
     write_table(never, tmp_path / "heads.parquet", HEADS, {}, {"model": "m", "operator": "addition"})
     assert of_heads(never.assign(operator="addition")) == ""
-    assert f"Jaccard of two formats' sets {jaccard} (chance 0.25)" in of_heads(table.assign(operator="addition"))
+    common, jaccard = said
+    text = f"1 of 4 do 80% of this ({common} in all formats), Jaccard of two formats' sets {jaccard} (chance 0.25)"
+    assert text in of_heads(table.assign(operator="addition"))
 
 
 def test_heads_are_ordered_by_other_problems_than_those_they_are_measured_on(monkeypatch):
@@ -223,9 +225,9 @@ KNOWN = {
 }
 """The points, two a layer, from which on states contain a digit."""
 CONCLUSIONS = {
-    "compute": "the answer is readable after the mlp of layer 2, and the MLPs of layers 1 to 2 compute it.",
+    "compute": "the answer is readable after the MLP of layer 2, and the MLPs of layers 1 to 2 compute it.",
     "write": "the answer has arrived, and the later MLPs write it.",
-    "neither": "the answer is readable after the mlp of layer 2; this does not say whether the MLPs compute it.",
+    "neither": "the answer is readable after the MLP of layer 2; this does not say whether the MLPs compute it.",
 }
 
 
@@ -256,7 +258,7 @@ def test_probes_find_what_states_contain_from_known_points_on(monkeypatch, which
     table = arrival.probe_table(run, censuses, "a + b", 500, 0)
     assert list(table) == [*ARRIVAL_PROBES.columns]
     assert len(table) == 6 * 4 * 8
-    at = 2 * table["layer"] + (table["point"] == "mlp")
+    at = 2 * table["layer"] + (table["point"] == "MLP")
     name, place = table["target"].str.split(expand=True).to_numpy().T
     known = (at >= [KNOWN[which].get(one, 99) for one in name]) & (place == "1")
     same, beyond = table["trained"] == table["tested"], table["accuracy"] - table["chance"]

@@ -99,7 +99,7 @@ CHANGES = {
     "several sizes, a task and a variant": (
         several,
         [
-            (f"probe probe_across agreement heuristics specificity transfer {COPYING}", {}),
+            (f"probe probe_across arrival_probes agreement heuristics specificity transfer {COPYING}", {}),
             ("census", VARIANT | ADDITION),
         ],
     ),

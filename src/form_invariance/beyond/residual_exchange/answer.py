@@ -102,7 +102,8 @@ def of_heads(heads: pd.DataFrame) -> str:
             chance = np.mean(
                 [expected_jaccard((len(one), len(other)), one_region(2, count)) for one, other in pairs]
             )
-            text += f", Jaccard of two formats' sets {jaccard:.2f} (chance {chance:.2f})"
+            common = ", ".join(map(str, sorted(set.intersection(*sets)))) or "none"
+            text += f" ({common} in all formats), Jaccard of two formats' sets {jaccard:.2f} (chance {chance:.2f})"
         said.append(text)
     where = "; ".join(said)
     return f" The donor's heads alone, where its state arrives, decide: {where}." if said else ""
@@ -111,14 +112,13 @@ def of_heads(heads: pd.DataFrame) -> str:
 def of_probes(tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, str]:
     """What probes read where states arrive, trained and tested on one format or on two; a sentence an operator.
 
-    A digit is readable if the lower limit is nearer to 1 than to chance, and unreadable if the upper one is not.
+    A digit is readable where the accuracy is nearer to 1 than to chance; surely if the lower limit is, too.
     """
     rows, heads, said = tables["arrival_probes"], tables["heads"], []
     keys = ["operator", "formats", "target", "layer", "point"]
     formats = (rows["trained"] == rows["tested"]).map({True: "same", False: "two"})
     mean = rows.assign(formats=formats).groupby(keys, sort=False)[["accuracy", "low", "high", "chance"]].mean()
-    half = (1 + mean["chance"]) / 2
-    every = mean.assign(readable=mean["low"] >= half, unreadable=mean["high"] < half)
+    every = mean.assign(half=(1 + mean["chance"]) / 2)
     arrives = heads[heads["from_arrival"] == 0].groupby("operator")["layer"].first()
     for operator in tables["residual_shares"]["operator"].unique():
         if operator not in mean.index:
@@ -151,12 +151,13 @@ def _what_arrives(mean: pd.DataFrame, at: int) -> str:
     )
     begin = f"after the attention of layer {at} probes read the digits {digits_read}"
     later = mean.loc["same"].loc[answer]
-    later = later[later["readable"] & (later.index.get_level_values("layer") >= at)]
+    later = later[(later["accuracy"] >= later["half"]) & (later.index.get_level_values("layer") >= at)]
     layer, point = later.index[0] if len(later) else (None, None)
     first = f"the answer is readable after the {point} of layer {layer}" if len(later) else "the answer never is"
-    if here.loc[answer, "readable"]:
+    surely, unreadable = here["low"] >= here["half"], here["high"] < here["half"]
+    if surely[answer]:
         return f"{begin}; the answer has arrived, and the later MLPs write it"
-    if operands and here.loc[operands, "readable"].all() and here.loc[answer, "unreadable"] and point == MLP:
+    if operands and surely[operands].all() and unreadable[answer] and point == MLP:
         return f"{begin}; the operands have arrived, {first}, and the MLPs of layers {at} to {layer} compute it"
     return f"{begin}; {first}; this does not say whether the MLPs compute it"
 

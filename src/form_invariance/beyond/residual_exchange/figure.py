@@ -6,7 +6,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from form_invariance.beyond.residual_exchange.table import (
-    ALONE,
     ANSWER,
     ARRIVAL_PROBES,
     CARRY,
@@ -18,6 +17,7 @@ from form_invariance.beyond.residual_exchange.table import (
     OWN,
     REPAIR,
     RESIDUAL_SHARES,
+    TOGETHER,
 )
 from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, SOLID, Look, line, line_grid, looks_of, mean
 from form_invariance.drawing.style import COLOURS, GREY, nothing
@@ -53,24 +53,23 @@ def residual_exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) ->
 
 
 def heads(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
-    """What each head of the layer where states arrive brings, by format."""
+    """What the best heads of the layer where states arrive bring together, by format."""
     table = tables["heads"]
-    table = table[(table["from_arrival"] == 0) & (table["exchanged"] == ALONE)]
+    table = table[(table["from_arrival"] == 0) & (table["exchanged"] == TOGETHER)]
     if table.empty:
         return nothing(title, "no layer where states arrive, so no heads are exchanged")
-    heading = f"{title}: one head's output at the last token is another prompt's"
+    table = table.assign(heads=table["rank"], panel=table["operator"] + ", layer " + table["layer"].astype(str))
     own, other = (table[(table["donor_format"] == table["target_format"]) == same] for same in (True, False))
     looks = looks_of(own["target_format"].unique().tolist())
     looks[OTHERS] = Look(GREY, dashes=DASHED, width=0.9, label="donor of another format (mean)")
-    rows = pd.concat(
-        [
-            line(own, own["target_format"], "donor_answer", "low", "high"),
-            mean(other, ["operator", "layer", "head"], OTHERS, "donor_answer"),
-        ]
-    ).assign(panel=lambda rows: rows["operator"] + ", layer " + rows["layer"].astype(str))
+    lines = (
+        line(own, own["target_format"], "donor_answer", "low", "high"),
+        mean(other, ["panel", "heads"], OTHERS, "donor_answer"),
+    )
+    heading = f"{title}: the outputs of the best heads at the last token are another prompt's"
     label = "outputs that are the donor's"
-    across = min(2, rows["panel"].nunique())
-    return line_grid(rows, "head", looks, label, heading, col="panel", col_wrap=across).figure
+    across = min(2, table["panel"].nunique())
+    return line_grid(pd.concat(lines), "heads", looks, label, heading, col="panel", col_wrap=across).figure
 
 
 def arrival_probes(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:

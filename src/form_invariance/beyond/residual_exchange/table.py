@@ -94,7 +94,7 @@ HEADS = Schema(
 )
 ANSWER, CARRY = "answer", "carry"
 """Targets of the probes of what arrives, besides the operands' digits."""
-ATTENTION, MLP = "attention", "mlp"
+ATTENTION, MLP = "attention", "MLP"
 """The points of a layer, in order."""
 
 ARRIVAL_PROBES = Schema(
@@ -104,7 +104,7 @@ ARRIVAL_PROBES = Schema(
         "trained": text("format whose prompts train the probe"),
         "tested": text("format whose prompts test it, of other problems"),
         "layer": integer("layer, from 0"),
-        "point": text("where the last token's residual stream is read: after attention or after the mlp"),
+        "point": text("where the last token's residual stream is read: after the attention, or after the MLP"),
         "train_prompts": integer("training prompts"),
         "test_prompts": integer("test prompts"),
         "accuracy": number("share of test prompts whose target the probe reads"),
