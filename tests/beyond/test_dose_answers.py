@@ -111,7 +111,7 @@ def test_answers_say_the_numbers_of_the_size_that_decides():
     assert "0.001: no ratio, because the interval of the latter is not above zero." in told[0].sentence
     assert "difference 0.300 [no interval]: undecided: at the floor." in told[1].sentence
     undefined = answer({"contrasts": contrasts().assign(cells=0)}, K)
-    assert all(told.sentence.startswith("Undefined: ") for told in undefined)
+    assert all(told.sentence.startswith("Undefined: no ") for told in undefined)
 
 
 def test_copying_is_spared_at_the_circuit_size_or_the_largest_that_was_measured():

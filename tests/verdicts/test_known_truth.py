@@ -28,9 +28,9 @@ from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.measurements import UNMODIFIED, measurements
 from form_invariance.experiment.neuron_sets import BEST_IN, CONTROL_OF, OWN_BEST
 from form_invariance.stages.mean_cache import compute as mean_cache
-from form_invariance.stages.transfer import directions
 from form_invariance.stages.transfer.compute import run_donors, run_group
 from form_invariance.stages.transfer.conditions import plan
+from form_invariance.stages.transfer.directions import permuted as permuted_rate
 
 SEED, DRAWS, PROMPTS, RESAMPLES, TRIALS = 300, 4, 32, 400, 1000
 MOVED = (16, 15, 12)
@@ -212,7 +212,7 @@ def contrasts_by_pair(interchanged, drawn, resamples, seed):
     for (donor, target), (pairs, predicted, tokens) in interchanged.items():
         some, chosen = pairs.iloc[drawn[donor, target]], torch.tensor(drawn[donor, target])
         right = torch.tensor(some["answer_token"].tolist())
-        permuted = directions._permuted(predicted[:, chosen], tokens[chosen], right)
+        permuted = permuted_rate(predicted[:, chosen], tokens[chosen], right)
         for place, k in enumerate(MOVED):
             imposed = (predicted[place, chosen] == tokens[chosen]).numpy()
             values = {"donor_answer": imposed, "permuted_answer": permuted[place].numpy(), "recovered": imposed}

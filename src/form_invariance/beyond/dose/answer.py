@@ -17,6 +17,7 @@ from form_invariance.experiment.neuron_sets import LAYERS_OF_BEST
 from form_invariance.tables.columns import ALL
 
 INPUTS = {"contrasts": CONTRASTS}
+UNDEFINED = "Undefined: no control could be drawn, a cell has too few prompts, or nothing can be lost."
 Rows = Mapping[tuple[str, str], dict[Any, Any]]
 """What decides each question, by question and metric."""
 
@@ -63,7 +64,7 @@ def _exchange(rows: Rows, primary: pd.DataFrame) -> Answer:
             f"Knocked out {_where(row)}, other operators' best in these formats cost {row['second']:z.3f}, the "
             f"operator's own there {row['first']:z.3f}: difference {_difference(row)}."
         )
-    sentence = " ".join(sentences) or "Undefined: a cell has too few prompts, or nothing can be lost."
+    sentence = " ".join(sentences) or UNDEFINED
     shown = primary[primary["contrast"].str.match("exchanged|half_minus|other_formats|other_operators")]
     return Answer(QUESTIONS["exchange"].label, sentence, _over_formats(shown), ("dose",))
 
@@ -106,7 +107,7 @@ def _written(rows: Rows, primary: pd.DataFrame) -> Answer:
     direct = table[table["intervention"] == DIRECT].set_index("k")["first"]
     row = rows.get(("exchange", PRIMARY))
     if row is None or row["at_k"] not in direct.index:
-        return Answer(label, "Undefined: nothing can be lost.", pd.DataFrame())
+        return Answer(label, UNDEFINED, pd.DataFrame())
     at_k = row["at_k"]
     losses = table[(table["k"] == at_k) & (table["intervention"] == KNOCKOUT)].set_index("contrast")["first"]
     groups = losses[losses.index.str.startswith(f"loss_of_{LAYERS_OF_BEST}")]
