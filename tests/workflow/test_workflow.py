@@ -68,7 +68,7 @@ def test_default_dry_run_lists_every_cell(checkout):
 def test_the_papers_models_are_planned_without_weights(checkout):
     jobs = pending(checkout, "--configfile", "config/paper.yaml")
     assert jobs["census"] == jobs["patching"] == 3 * 12
-    assert sum(jobs.get(rule, 0) for rule in OPERATIONS) == 3 * 107
+    assert sum(jobs.get(rule, 0) for rule in OPERATIONS) == 3 * 121
     target = "results/paper/llama-3-8b/code/probe.parquet"
     out = done(checkout, target, "-n", "-p", "--configfile", "config/paper.yaml")
     revision = "8cde5ca8380496c9a6cc7ef3a8b46a0372a1d920"

@@ -1,6 +1,7 @@
 """What neurons do to each prompt: the tables by prompt of interventions, specificity and transfer, in one form."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,8 +18,10 @@ from form_invariance.experiment.neuron_sets import (
     OWN_ONLY,
     described,
 )
-from form_invariance.experiment.readout import Readout
 from form_invariance.tables.columns import Schema, flag, integer, number, text
+
+if TYPE_CHECKING:
+    from form_invariance.experiment.readout import Readout
 
 FORMAT_MEANS, TEMPLATE_MEANS, TASK_MEANS = "format", "template", "task"
 """What the means that are put in are taken over: the format's prompts, this operator's, or the task's."""
@@ -106,7 +109,7 @@ def measurements(
     return table.assign(**{name: np.ravel(values[name]) if name in values else np.nan for name in METRICS})
 
 
-def rows_of(readout: Readout, labels: pd.DataFrame, prompts: pd.DataFrame, **setting: str) -> pd.DataFrame:
+def rows_of(readout: "Readout", labels: pd.DataFrame, prompts: pd.DataFrame, **setting: str) -> pd.DataFrame:
     """The rows of sets of neurons whose answers are read out, (sets, P); arguments as in `measurements`."""
     values = {**readout.metrics(), "correct": readout.correct.cpu().numpy()}
     return measurements(labels, prompts, values, **setting)

@@ -187,10 +187,6 @@ def _transfer(cell: Cell) -> float:
     return moved + copying * cell.passes(2 * config["transfer_pairs"])
 
 
-def _activation_maps(cell: Cell) -> float:
-    return cell.grid(cell.config["heuristic_max_operand"] ** 2)
-
-
 def _dose(cell: Cell) -> float:
     config = cell.config
     operators, formats, draws = len(config["operators"]), len(config["formats"]), config["matched_seeds"]
@@ -255,7 +251,7 @@ OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "promoted_tokens": _promoted_tokens,
     "row_activations": lambda cell: cell.passes(cell.config["census_pairs"]),
     "transfer": _transfer,
-    "activation_maps": _activation_maps,
+    "activation_maps": lambda cell: cell.grid(cell.config["heuristic_max_operand"] ** 2),
     "dose": _dose,
     "specificity": _specificity,
     "family_knockout": _family_knockout,
