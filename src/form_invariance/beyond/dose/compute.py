@@ -145,7 +145,7 @@ def _equal_norm(
                 for i in range(len(along))
             ),
         ]
-        given = np.array(masks).reshape(-1, *members.shape)
+        given = np.array(masks, dtype=bool).reshape(-1, *members.shape)
         yield sets, KNOCKOUT, of_equal_norm(started, members, given, along, means)
 
 
