@@ -29,7 +29,10 @@ def hooked(request, family_folders):
     folder = family_folders[request.param]
     run = Run(loading.load(folder), load_tokenizer(folder), FIRST)
     tokens, answers, means = prepare(run.model, run.tokenizer, NAME)
-    plain = plain_means(folder, run.tokenizer, CACHE_PROMPTS[NAME], LAYERS)[FIRST:, -1]
+    plain, *halves = (
+        plain_means(folder, run.tokenizer, some, LAYERS)[FIRST:, -1]
+        for some in (CACHE_PROMPTS[NAME], CACHE_PROMPTS[NAME][::2], CACHE_PROMPTS[NAME][1::2])
+    )
     masks = np.random.default_rng(0).random((3, LAYERS - FIRST, run.width)) < 0.3
     return SimpleNamespace(
         bridge=oracles.bridge(folder),
@@ -37,6 +40,7 @@ def hooked(request, family_folders):
         answers=answers,
         means=means,
         plain=plain,
+        halves=halves,
         masks=masks,
         started=start(run, tokens, answers, center=True),
         family=request.param,
@@ -162,10 +166,16 @@ def tables_of(hooked, operator, draws, none=""):
 @pytest.mark.parametrize("hooked", ["llama"], indirect=True)
 def test_rows_of_knockout_and_of_what_is_kept_alone_equal_hooks(hooked):
     ranks, found = tables_of(hooked, "sum", 2)
-    (knocked_out, out, lost), (alone, only, kept), (own, past, direct), *_, (control, _, scaled) = found
+    halves, found = (
+        [one for one in found if ("means" in one[0][0].label["neurons"]) == by] for by in (True, False)
+    )
+    (_, out, _), (alone, only, _), (own, past, direct), *_, (control, _, scaled) = found
     assert (out, only, past) == ("knockout", "keep_only", "direct")
-    plain, nobody = hooked.plain[:, None].expand(-1, hooked.tokens.shape[1], -1), np.zeros_like(hooked.masks[0])
-    for sets, how, rows in ((knocked_out, out, lost), (alone, only, kept)):
+    nobody = np.zeros_like(hooked.masks[0])
+    means = [hooked.plain, hooked.plain, *hooked.halves, *hooked.halves]
+    assert [one[1] for one in halves] == [out, out, only, only]
+    for plain, (sets, how, rows) in zip(means, [*found[:2], *halves], strict=True):
+        plain = plain[:, None].expand(-1, hooked.tokens.shape[1], -1)
         masks = [({**one.label, "intervention": how}, INTERVENED[how](one.members)) for one in sets]
         masks = [({"neurons": "none", "intervention": "good"}, nobody), *masks]
         oracles.check_rows(rows, masks, hooked.bridge, hooked.tokens, hooked.answers, FIRST, plain, True)

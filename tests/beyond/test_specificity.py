@@ -81,7 +81,18 @@ def test_rows_of_a_task_equal_hooks(tiny, run, tiny_folder, center):
     table = pd.concat(task_rows(run, task, sets, center), ignore_index=True)
     masks = [({"operator": "counting", "neurons": "none", "k": 0}, np.zeros_like(sets[0].members))]
     masks += [(dict(one.label), one.members) for one in sets]
-    oracles.check_rows(table, masks, oracles.bridge(tiny_folder), tokens, answers, 2, plain, center)
+    size, bridge = len(masks) * len(tokens), oracles.bridge(tiny_folder)
+    oracles.check_rows(table[:size], masks, bridge, tokens, answers, 2, plain, center)
+    ranked = [(one.label, one.members) for one in sets if "random" not in one.label["neurons"]]
+    rest = table[size:]
+    for half, rows in enumerate((rest[: len(rest) // 2], rest[len(rest) // 2 :])):
+        masks = [
+            ({**label, "neurons": f"means_{half + 1}_{label['neurons']}"}, some)
+            for label, some in ranked
+            if "half" not in label["neurons"]
+        ]
+        plain = plain_means(tiny_folder, tokenizer, CACHE_PROMPTS["word"][half::2], 4)[2:]
+        oracles.check_rows(rows, masks, bridge, tokens, answers, 2, plain, center)
     assert list(task_rows(run, replace(task, undefined="why"), sets, center)) == []
     assert list(task_rows(run, task, [], center)) == []
 
@@ -267,7 +278,9 @@ def test_neurons_that_compute_are_told_from_those_that_write(verdict, tmp_path):
     parts = [rows.assign(format="symbolic") for task in chosen for rows in task_rows(run, task, sets, True)]
     contrasts = contrasts_of(pd.concat(parts, ignore_index=True), [K])
     rows = overall(pd.concat(verdicts.asked(contrasts)).query("question == 'computed'")).set_index("metric")
-    assert rows["verdict"].to_dict() == dict.fromkeys(("probability", "margin", "accuracy"), verdict)
+    # One operator says little of the noise of the means, which moves the margin most.
+    assert rows.loc[["probability", "accuracy"], "verdict"].eq(verdict).all()
+    assert rows.loc["margin", "verdict"] in (verdict, "undecided")
     assert rows.loc["accuracy", "second"] > 0.5
     # Where copying is spared, a control that contains copying neurons costs it more than the circuit does.
     assert rows.loc["accuracy", "ratio"] > 0.9 if verdict == "yes" else rows.loc["accuracy", "ratio"] < 0.1

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from measured import contrasts_of
-from plain_contrasts import check_pairs, members_of, ranking_noise
+from plain_contrasts import check_pairs, members_of, noise_of
 from scipy.stats import norm
 
 from form_invariance.experiment.contrasts import engine, rivals
@@ -15,14 +15,18 @@ from form_invariance.experiment.contrasts.cells import Measured
 from form_invariance.experiment.contrasts.engine import ROUNDING, SEVERAL, Pair, Value, problems_of, resampling
 from form_invariance.experiment.contrasts.entries import CIRCUITS, entries_of
 from form_invariance.experiment.measurements import TASK_MEANS, measurements
-from form_invariance.experiment.neuron_sets import HALVES
+from form_invariance.experiment.neuron_sets import HALVES, MEANS_HALVES
 from form_invariance.tables.columns import ALL
 
 FORMATS, OPERATORS, COPYING = "scw", ("one", "two", "three"), ("copying", "echo")
 FEW, RESAMPLES, Z = ("w", "three"), 60, norm.ppf(0.975)
 """A cell with too few prompts for an interval; resamples of the bootstrap."""
 MATCHED, EQUAL = ["random_variance", "random_effect"], ["equal_norm", "random_direction"]
-RANKED = [half + name for half in ("", *HALVES) for name in ("circuit", *map("best_in_{}".format, FORMATS))]
+RANKED = [
+    half + name
+    for half in ("", *HALVES, *MEANS_HALVES)
+    for name in ("circuit", *map("best_in_{}".format, FORMATS))
+]
 DRAWN = [name + of for name in MATCHED + EQUAL for of in ("", "_of_own_best")] + ["random_of_own_best"]
 OTHERS = ["own_best_not_shared", "own_best_in_layers_2_to_3", "all_late"]
 INTERVENED = {"knockout": [*RANKED, *DRAWN, *OTHERS], "keep_only": [*RANKED, *DRAWN[:4]], "direct": RANKED}
@@ -120,10 +124,11 @@ def pairs_of(lost, *asked):
     """The pairs of every contrast, by cell."""
     found = {}
     for cell in product(FORMATS, dict.fromkeys(key[4] for key in lost)):
-        whole, *halves = (plain(lost, *asked, cell, half) for half in ("", *HALVES))
+        whole, *halves = (plain(lost, *asked, cell, half) for half in ("", *HALVES, *MEANS_HALVES))
         for contrast, both in whole.items():
-            by_half = [[half[contrast][side].mean[0] for half in halves] for side in (0, 1)]
-            found.setdefault(contrast, {})[cell] = replace(engine.compare(*both), halves=np.array(by_half))
+            by_half = np.array([[half[contrast][side].mean[0] for half in halves] for side in (0, 1)])
+            sources = {"rankings": by_half[:, :2], "means": by_half[:, 2:]}
+            found.setdefault(contrast, {})[cell] = replace(engine.compare(*both), halves=sources)
     return found
 
 
@@ -148,9 +153,13 @@ def check_ratios(table, pairs):
             continue
         ratios = first / np.where(second > 0, second, np.inf)
         ratios = np.where((second > 0) | (first <= 0), ratios, ratios[second > 0].max())
-        noise = ranking_noise(pairs, name, operator, lambda one, other: one - ratios[0] * other) / second[0]
+        noises = [
+            noise_of(source, pairs, name, operator, lambda one, other: one - ratios[0] * other) / second[0]
+            for source in ("rankings", "means")
+        ]
         ends = np.quantile(ratios[1:], [0.025, 0.975]) - ratios[0]
-        assert found == pytest.approx([ratios[0], *(ratios[0] + [-1, 1] * np.hypot(ends, np.nan_to_num(noise)))])
+        wider = np.sqrt(ends**2 + np.nansum(np.square(noises)))
+        assert found == pytest.approx([ratios[0], *(ratios[0] + [-1, 1] * wider)])
 
 
 def test_contrasts_equal_a_plain_computation(three):
@@ -182,7 +191,8 @@ def check_rivals(table, pairs):
             assert (row["control"], row["verdict"]) == ("none", "undefined")
             continue
         operators = list(dict.fromkeys(of for _, of in cells))
-        half = np.nan_to_num(noise := ranking_noise(pairs, name, operator))
+        noises = [noise_of(source, pairs, name, operator) for source in ("rankings", "means")]
+        half = np.sqrt(np.nansum(np.square(noises)))
         found, errors = [], []
         for rival in product(*(dict.fromkeys(r for _, of, r in chosen if of == own) for own in operators)):
             against = [chosen[form, of, rival[operators.index(of)]] for form, of in cells]
@@ -194,7 +204,8 @@ def check_rivals(table, pairs):
         quantile = max(np.quantile(np.max(errors, axis=0), 0.975), Z)
         low, error = min((low, error) for _, low, error, _ in found)
         high = min(one[0] + np.hypot(quantile * deviation, half) for one, _, _, deviation in found)
-        wanted = {"difference": min(one[0] for one, *_ in found), "low": low, "high": high, "ranking_noise": noise}
+        wanted = {"difference": min(one[0] for one, *_ in found), "low": low, "high": high}
+        wanted |= dict(zip(("ranking_noise", "means_noise"), noises, strict=True))
         assert row["first"] - row["second"] == pytest.approx(wanted["difference"])
         assert {key: row[key] for key in wanted} == pytest.approx(wanted, nan_ok=True)
         assert (row["limit_error"], row["verdict"]) == (pytest.approx(error), engine.verdict(low, high, error))

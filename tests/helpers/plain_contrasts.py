@@ -1,4 +1,4 @@
-"""The rows of one contrast from the values by prompt of its cells, with the noise of rankings by plain loops."""
+"""The rows of one contrast from the values by prompt of its cells, with other noises by plain loops."""
 
 from dataclasses import replace
 
@@ -33,25 +33,25 @@ def check_rows(table, cells, resamples, seed, bounded=True):
     """As `check_pairs`, of the values of each prompt.
 
     Cells are, by (format or direction, operator), (first, second, problems, control, draws, halves). Halves are
-    the mean differences by either half of the train prompts; test_contrasts.py tests the other noise.
+    the mean differences by either half of the train prompts; test_contrasts.py tests the noise of draws.
     """
-    pairs = {
-        cell: replace(pair(*given[:3], resamples, seed, *given[3:5], bounded), halves=np.array([given[5], [0, 0]]))
-        for cell, given in cells.items()
-    }
+    pairs = {}
+    for cell, (*given, halves) in cells.items():
+        known = {"rankings": np.array([halves, [0, 0]]), "means": np.full((2, 2), np.nan)}
+        pairs[cell] = replace(pair(*given[:3], resamples, seed, *given[3:], bounded), halves=known)
     check_pairs(table, pairs)
 
 
-def ranking_noise(pairs, name, operator, value=np.subtract):
-    """Half of the 95 % interval that other rankings give to a value of a row, by loops.
+def noise_of(source, pairs, name, operator, value=np.subtract):
+    """Half of the 95 % interval that other rankings or means give to a value of a row, by loops.
 
     The pairs are by (format or direction, operator), or by these and a rival.
     """
     errors = {}
     for (form, of, *rival), one in pairs.items():
-        if one.defined and not np.isnan(one.halves).any():
+        if one.defined and not np.isnan(one.halves[source]).any():
             alike = of, *rival, ALL if name == ALL else form
-            errors.setdefault(alike, []).append(np.subtract(*value(*one.halves)) / 2)
+            errors.setdefault(alike, []).append(np.subtract(*value(*one.halves[source])) / 2)
     operators = len({of for of, *_ in errors})
     if not operators:
         return np.nan
@@ -76,10 +76,16 @@ def check_pairs(table, pairs):
         members = members_of(pairs, name, operator)
         row = described(members[0] if len(members) == 1 else over_cells(members))
         if row["cells"]:
-            row["ranking_noise"] = ranking_noise(pairs, name, operator)
+            noises = {source: noise_of(source, pairs, name, operator) for source in ("rankings", "means")}
+            row["ranking_noise"], row["means_noise"] = noises.values()
             for side, limit in ((-1, "low"), (1, "high")):
-                beyond = np.hypot(row[limit] - row["difference"], np.nan_to_num(row["ranking_noise"]))
+                beyond = np.hypot(
+                    row[limit] - row["difference"], np.sqrt(np.nansum(np.square([*noises.values()])))
+                )
                 row[limit] = row["difference"] + side * beyond
+            known = [source for source, noise in noises.items() if noise >= 0]
+            drawn = ["draws"] if any(one.draws for one in members if one.defined) else []
+            row["limits"] = ", ".join(["problems", *drawn, *known]) if row["low"] <= row["high"] else ""
             row["verdict"] = verdict(row["low"], row["high"], row["limit_error"])
         for column, value in row.items():
             told = found[name, operator][column]

@@ -11,6 +11,7 @@ from small_prompts import CACHE_PROMPTS, PAIRS, plain_means, prepare
 
 from form_invariance.experiment import ablation, intervene, readout
 from form_invariance.experiment.controls import Draws, circuit_set, draw_control, match_distance
+from form_invariance.experiment.neuron_sets import MEANS_HALVES
 from form_invariance.model import decoder, memory
 from form_invariance.model import loading as models
 from form_invariance.model.tokenizers import load_tokenizer
@@ -132,12 +133,35 @@ def test_means_of_prompts_that_share_a_beginning_are_those_of_each_prompt(family
             assert oracles.rounding(own, value) < (1e-4 if name == "variance" else 2e-6), name
 
 
+def test_halves_are_the_means_of_every_other_prompt(family_folders):
+    """Of each length, of each template; a position that no prompt of a half has is not in it."""
+    model, tokenizer = models.load(family_folders["llama"]), load_tokenizer(family_folders["llama"])
+    short, long = [f"one is {number}" for number in (4, 7, 9, 3, 2)], ["so is one and two and this is 3"]
+    groups, other = [short[:3] + long, short[3:]], [[*short[1:3:2], short[4]]]
+    found = mean_cache.compute(model, tokenizer, groups)
+    expected = [mean_cache.compute(model, tokenizer, [[short[0], short[2], *long], [short[3]]])]
+    expected += [mean_cache.compute(model, tokenizer, other)]
+    assert [*found.halves] == [*MEANS_HALVES]
+    for half, whole in zip(found.halves.values(), expected, strict=True):
+        for name in ("neurons", "heads", "variance"):
+            for own, value in zip(getattr(half, name), getattr(whole, name), strict=True):
+                assert own.shape == value.shape
+                assert oracles.rounding(own, value) < (1e-4 if name == "variance" else 2e-6), name
+    assert not mean_cache.compute(model, tokenizer, [short[:1]]).halves
+    tokens = torch.from_numpy(tokenizer.encode_batch(short))
+    last = mean_cache.last_token_means(model, tokens, 2)
+    for half, some in zip(last.halves.values(), (tokens[::2], tokens[1::2]), strict=True):
+        torch.testing.assert_close(half.last_token(2), mean_cache.last_token_means(model, some, 2).last_token(2))
+
+
 def test_the_variance_of_a_neuron_that_hardly_varies_is_exact():
     """In single precision its square would lose it: 5 ± 0.001 has variance 1e-6, and 25 is rounded by 2e-6."""
     values = 5 + 0.001 * np.random.default_rng(0).normal(size=(50, 1))
     sums = {"neurons.0": values.sum(0, keepdims=True), "squares.0": (values**2).sum(0, keepdims=True)}
     sums |= {"heads.0": np.zeros((1, 1, 1)), "count": np.array([50.0])}
-    found = mean_cache.means_of([{name: torch.from_numpy(value) for name, value in sums.items()}], 1)
+    # All prompts are in the first of two halves.
+    halves = {name: np.stack([value, 0 * value], 1) for name, value in sums.items()}
+    found = mean_cache.means_of([{name: torch.from_numpy(value) for name, value in halves.items()}], 1)
     np.testing.assert_allclose(found.variance[0], values.var(0), rtol=1e-6)
 
 

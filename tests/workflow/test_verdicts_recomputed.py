@@ -13,7 +13,7 @@ from scipy.stats import t as student
 RESULTS = Path(__file__).parents[2] / "results"
 MODEL = RESULTS / "embedded-shared"
 FEWEST, RESAMPLES = 5, 4000
-HALVES = ("half_1_circuit", "half_2_circuit")
+HALVES, MEANS_HALVES = ("half_1_circuit", "half_2_circuit"), ("means_1_circuit", "means_2_circuit")
 pytestmark = pytest.mark.skipif(
     not (RESULTS / "report.html").exists(), reason="needs the demo's results (make demo)"
 )
@@ -52,8 +52,8 @@ def interval(values, spread=0.0):
     return mean, mean - np.hypot(mean - low, spread), mean + np.hypot(high - mean, spread)
 
 
-def ranking_noise(halves):
-    """Half of the 95 % interval by the noise of rankings, from the means by either half of the train prompts."""
+def noise_of(halves):
+    """Half of the 95 % interval by the noise of rankings or means, from values by either half of the prompts."""
     cells = (halves.iloc[:, 0] - halves.iloc[:, 1]) / 2
     errors = cells.groupby("operator").mean()
     return student.ppf(0.975, len(errors)) * np.sqrt((errors**2).mean() / len(errors))
@@ -90,8 +90,8 @@ def test_knocked_out_against_the_strongest_control(k):
         lost = before.loc[after["index"]].to_numpy() - after["probability"]
         after = after.assign(lost=lost)
         each = after.groupby(["neurons", "index"])["lost"].mean().unstack("neurons")
-        halves[name, operator] = each[list(HALVES)].mean()
-        control = each.drop(columns=["circuit", *HALVES]).mean().idxmax()
+        halves[name, operator] = each[[*HALVES, *MEANS_HALVES]].mean()
+        control = each.drop(columns=["circuit", *HALVES, *MEANS_HALVES]).mean().idxmax()
         value = each["circuit"] - each[control]
         by_problem = pd.DataFrame({"value": value, "problem": problem(pairs.loc[each.index])})
         differences.append(by_problem.assign(cell=f"{name} {operator}", operator=operator))
@@ -102,7 +102,7 @@ def test_knocked_out_against_the_strongest_control(k):
     freedom = np.array([len(draws) - 1 for draws in by_draw.values()])
     half = student.ppf(0.975, squares.sum() ** 2 / (squares**2 / freedom).sum()) * squares.sum() ** 0.5
     by_half = pd.DataFrame(halves).T.rename_axis(["format", "operator"])
-    half = np.hypot(half, ranking_noise(by_half))
+    half = np.sqrt(half**2 + noise_of(by_half[[*HALVES]]) ** 2 + noise_of(by_half[[*MEANS_HALVES]]) ** 2)
     agrees(interval(pd.concat(differences), half), verdict("necessary", "probability", k))
 
 
@@ -136,5 +136,5 @@ def beyond_the_answer(half, k):
 @pytest.mark.parametrize("values", [imposed, beyond_the_answer])
 def test_donors(values, k):
     halves = [values(half, k).groupby(["cell", "operator"])["value"].mean() for half in ("half_1_", "half_2_")]
-    noise = ranking_noise(pd.concat(halves, axis=1).dropna())  # of the cells with enough pairs
+    noise = noise_of(pd.concat(halves, axis=1).dropna())  # of the cells with enough pairs
     agrees(interval(values("", k), noise), verdict(values.__name__, "rate", k))

@@ -10,6 +10,7 @@ rule dose:
     input:
         model_files="<results>/{model}/model_files.parquet",
         dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
+        mean_cache="<results>/{model}/{format}/{operator}/mean_cache.safetensors",
         effects=every_cell("<results>/{model}/{format}/{operator}/indirect_effects.safetensors"),
         means=every_operator("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
     output:
@@ -29,5 +30,5 @@ rule dose:
         **model_job("dose"),
     shell:
         "python -m form_invariance dose {params.model:q} --model-files {input.model_files:q}"
-        " --dataset {input.dataset:q} --effects {input.effects:q} --mean-caches {input.means:q} {params.k:q}"
-        " {params.settings:q} --output {output:q} 2> {log:q}"
+        " --dataset {input.dataset:q} --mean-cache {input.mean_cache:q} --effects {input.effects:q}"
+        " --mean-caches {input.means:q} {params.k:q} {params.settings:q} --output {output:q} 2> {log:q}"

@@ -2,14 +2,17 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from form_invariance.experiment.neuron_sets import CIRCUIT, KINDS
+from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT, KINDS
 from form_invariance.randomness import generator
+
+if TYPE_CHECKING:
+    from form_invariance.experiment.means import MeanCache
 
 NEAREST = 10
 """A matched control is drawn among this many nearest neurons outside the circuit."""
@@ -26,16 +29,10 @@ class NeuronSet:
     Attributes:
         label: the columns that tell it apart in tables, such as neurons (its kind), k and seed (its draw).
         members: (late layers, m), bool.
-        tasks: on which it is tried; None: on all.
     """
 
     label: Mapping[str, Any]
     members: np.ndarray
-    tasks: tuple[str, ...] | None = None
-
-    def is_for(self, task: str) -> bool:
-        """Whether the set is tried on a task."""
-        return self.tasks is None or task in self.tasks
 
     def __len__(self) -> int:
         """Neurons of the set."""
@@ -64,6 +61,15 @@ def labels_of(sets: Sequence[NeuronSet]) -> pd.DataFrame:
 def circuit_set(members: np.ndarray, k: int, half: str = "") -> NeuronSet:
     """The circuit at one k, or that by half of the train prompts; members bool, (late layers, m)."""
     return NeuronSet({"neurons": half + CIRCUIT, "k": k, "seed": NOT_DRAWN}, members)
+
+
+def with_half_means(
+    sets: Iterable[NeuronSet], means: "MeanCache"
+) -> Iterator[tuple["MeanCache", list[NeuronSet]]]:
+    """The means over either half of their prompts, and the ranked sets, whose names say which half."""
+    ranked = [one for one in sets if one.label["neurons"].startswith((CIRCUIT, BEST_IN))]
+    for half, cache in means.halves.items() if ranked else ():
+        yield cache, [replace(one, label={**one.label, "neurons": half + one.label["neurons"]}) for one in ranked]
 
 
 def controls(

@@ -1,6 +1,6 @@
 """Mean activations, which replace those of ablated neurons and heads, and their file."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -8,18 +8,23 @@ import torch
 from torch import Tensor
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.neuron_sets import MEANS_HALVES
 from form_invariance.model.decoder import Decoder
 from form_invariance.tables.files import read_tensors
 
 
 @dataclass
 class MeanCache:
-    """Means by layer and by position from the last token (0 = the last), over P positions."""
+    """Means by layer and by position from the last token (0 = the last), over P positions.
+
+    `halves` are the means over either half of the prompts, by the names `MEANS_HALVES`; none of a single prompt.
+    """
 
     neurons: list[Tensor]  # per layer (P, m)
     heads: list[Tensor]  # per layer (P, H, D)
     variance: list[Tensor]  # per layer (m,): of the last token's activations
     count: Tensor  # (P,): prompts that have the position
+    halves: dict[str, "MeanCache"] = field(default_factory=dict)
 
     def last_token(self, first: int) -> Tensor:
         """The means at the last token in the layers from `first` on, (late layers, m)."""
@@ -37,7 +42,10 @@ def to_tensors(cache: MeanCache) -> dict[str, Tensor]:
         tensors[f"neurons.{layer}"] = cache.neurons[layer]
         tensors[f"heads.{layer}"] = cache.heads[layer]
         tensors[f"variance.{layer}"] = cache.variance[layer]
-    return tensors
+    return {
+        **tensors,
+        **{half + name: t for half, by in cache.halves.items() for name, t in to_tensors(by).items()},
+    }
 
 
 def from_tensors(tensors: dict[str, Tensor], model: Decoder) -> MeanCache:
@@ -47,14 +55,19 @@ def from_tensors(tensors: dict[str, Tensor], model: Decoder) -> MeanCache:
         UserError: it was made with a model of another shape.
     """
     layers = model.config.n_layers
-    names = [f"{kind}.{layer}" for kind in ("neurons", "heads", "variance") for layer in range(layers)]
-    if set(tensors) != {"count", *names} or tensors["neurons.0"].shape[1] != model.config.d_mlp:
+    names = {"count", *(f"{kind}.{layer}" for kind in ("neurons", "heads", "variance") for layer in range(layers))}
+    halves = {
+        half: {n.removeprefix(half): t for n, t in tensors.items() if n.startswith(half)} for half in MEANS_HALVES
+    }
+    whole = {name: tensor for name, tensor in tensors.items() if not name.startswith(MEANS_HALVES)}
+    if set(whole) != names or whole["neurons.0"].shape[1] != model.config.d_mlp:
         raise UserError("the mean cache was made with a model of another shape; make it again with this model")
 
     def of(kind: str) -> list[Tensor]:
-        return [tensors[f"{kind}.{layer}"].to(model.device, model.dtype) for layer in range(layers)]
+        return [whole[f"{kind}.{layer}"].to(model.device, model.dtype) for layer in range(layers)]
 
-    return MeanCache(of("neurons"), of("heads"), of("variance"), tensors["count"])
+    by_half = {half: from_tensors(part, model) for half, part in halves.items() if part}
+    return MeanCache(of("neurons"), of("heads"), of("variance"), whole["count"], by_half)
 
 
 def read_means(path: Path, model: Decoder) -> MeanCache:

@@ -13,6 +13,7 @@ from form_invariance.experiment.neuron_sets import (
     CONTROL_OF,
     HALVES,
     KINDS,
+    MEANS_HALVES,
     OTHER_ONLY,
     OWN_BEST,
     OWN_ONLY,
@@ -48,7 +49,8 @@ _COLUMNS = {
         f"{described(*KINDS)}, {BEST_IN}FORMAT (the operator's best k of every layer in this format), "
         f"{COMMON}FORMAT, {OWN_ONLY}FORMAT, {OTHER_ONLY}FORMAT (of the best in the format of the prompts and in "
         f"this one: both, the first alone, the second alone), {HALVES[0]}SET and {HALVES[1]}SET ({CIRCUIT} and "
-        f"best, ranked anew by either half of the train prompts), CONTROL{CONTROL_OF}SET (controls of {OWN_BEST} "
+        f"best, ranked anew by either half of the train prompts), {MEANS_HALVES[0]}SET and {MEANS_HALVES[1]}SET "
+        f"(means over either half of their prompts), CONTROL{CONTROL_OF}SET (controls of {OWN_BEST} "
         "and of these parts), not_shared (the donor's best outside the circuit), all_late, residual; none"
     ),
     "k": integer("circuit size: neurons per layer and format; 0 or -1 where there is none"),

@@ -31,6 +31,8 @@ BEST_IN = "best_in_"
 
 HALVES = ("half_1_", "half_2_")
 """Before the name of ranked neurons, or of what is done to them: ranked anew by one half of the train prompts."""
+MEANS_HALVES = ("means_1_", "means_2_")
+"""Before the name of ranked neurons: ablated to their means over one half of the prompts of the means."""
 
 OWN_BEST, CONTROL_OF = "own_best", "_of_"
 """The best neurons in the format of the prompts, and what comes between a control and what it is a control of."""

@@ -21,7 +21,7 @@ POSITIONS = ("all", "last")
 """Ablated positions: all but BOS, or the last token."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Means(MeanCache):
     """Means that know what they were made of."""
 

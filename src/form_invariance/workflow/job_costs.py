@@ -161,7 +161,7 @@ def _controls(config: Mapping[str, Any]) -> int:
 
 def _interventions(cell: Cell) -> float:
     config, size = cell.config, cell.size
-    runs = len(INTERVENED) * len(config["k"]) * _controls(config) * config["eval_prompts"]
+    runs = len(INTERVENED) * len(config["k"]) * (_controls(config) + 2) * config["eval_prompts"]
     # The mean of knockout, which runs all neurons, and keep-only, which runs attention and the few kept neurons.
     everywhere = 0.6 * 2 * size.inside * (size.late - 1) / size.layers * cell.tokens + size.unembedding
     return runs * (everywhere + size.late_token)
@@ -190,17 +190,17 @@ def _transfer(cell: Cell) -> float:
 def _dose(cell: Cell) -> float:
     config = cell.config
     operators, formats, draws = len(config["operators"]), len(config["formats"]), config["matched_seeds"]
-    # Of other operators the best in other formats; all that is ranked also by halves; then circuits' controls, and
-    # those of the best, for both interventions and of equal norm; groups of layers and other parts of the best.
+    # Of other operators the best in other formats; all that is ranked also by halves of both kinds; circuits'
+    # controls, those of the best, for both interventions and of equal norm; layers and other parts of the best.
     best = formats + (operators - 1) * (formats - 1)
-    sets = 3 * (operators + 2 * best) + len(MATCHED) * draws * (operators + 2) + 5 * draws + 10
+    sets = 5 * (operators + 2 * best) + len(MATCHED) * draws * (operators + 2) + 5 * draws + 10
     return len(dose_sizes(config)) * sets * config["eval_prompts"] * cell.size.late_token
 
 
 def _specificity(cell: Cell) -> float:
     # Once a format: an operator has its share of the tasks' prompts.
     config = cell.config
-    others, sets = len(config.get("specificity_tasks") or {}) + 1, 6 + len(MATCHED) * config["matched_seeds"]
+    others, sets = len(config.get("specificity_tasks") or {}) + 1, 10 + len(MATCHED) * config["matched_seeds"]
     runs = len(task_sizes(config)) * others * MOST * sets
     return runs * cell.size.late_token + cell.passes(others * (1 + MEANS) * MOST / len(config["operators"]))
 

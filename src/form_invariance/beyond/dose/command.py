@@ -4,6 +4,7 @@ from pathlib import Path
 
 from form_invariance.experiment.options import (
     Centred,
+    Files,
     MatchedSeeds,
     MembershipRule,
     OtherFiles,
@@ -18,8 +19,9 @@ def dose(
     *,
     model: RunOptions,
     dataset: Path,
+    mean_cache: Path,
     effects: OtherFiles,
-    mean_caches: OtherFiles,
+    mean_caches: Files,
     membership: MembershipRule,
     k: Sizes,
     matched_seeds: MatchedSeeds,
@@ -31,8 +33,9 @@ def dose(
 
     Args:
         dataset: dataset table of the cell, whose eval prompts are answered
+        mean_cache: mean cache of the cell's template
         effects: indirect effects of all cells
-        mean_caches: mean cache of each operator's template in the cell's format
+        mean_caches: mean cache of each operator's template in the cell's format, for the neurons' variances
         output: table by prompt
     """
     settings = recorded(locals())
@@ -54,14 +57,15 @@ def dose(
     form, operator = cell = keys["format"], keys["operator"]
     patched = read_effects(by_cell(effects), Membership(membership, seed))
     common_layers(patched, k)
-    means = {name: read_means(path, run.model) for name, path in by_key(mean_caches, "operator").items()}
     values = {
-        name: matched_by(patched[form, name], cache.late_variance(run.first)) for name, cache in means.items()
+        name: matched_by(patched[form, name], read_means(path, run.model).late_variance(run.first))
+        for name, path in by_key(mean_caches, "operator").items()
     }
+    means = read_means(mean_cache, run.model)
     problems = read_table(dataset, DATASET)
     started = start(run, *eval_prompts(problems, run.tokenizer, run.model.device), center_logits)
     draws = Draws(0, matched_seeds, seed)
-    runs = run_cell(started, ranked(patched), cell, sorted(set(k)), values, means[operator], draws)
+    runs = run_cell(started, ranked(patched), cell, sorted(set(k)), values, means, draws)
     prompts = eval_rows(problems)[["a", "b"]].reset_index(drop=True).rename_axis("index").reset_index()
     table = dose_table(started, prompts, cell, runs).drop(columns="task")
     write_table(table, output, DOSE_PROMPTS, {**settings, **of_run(run)}, {**keys, "task": operator})

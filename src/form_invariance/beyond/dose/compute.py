@@ -21,7 +21,7 @@ from form_invariance.beyond.dose.neuron_sets import (
     ranked_sets,
 )
 from form_invariance.experiment.ablation import Part
-from form_invariance.experiment.controls import NOT_DRAWN, Draws, NeuronSet, labels_of, masks_of
+from form_invariance.experiment.controls import NOT_DRAWN, Draws, NeuronSet, labels_of, masks_of, with_half_means
 from form_invariance.experiment.intervene import Started, intervene, unmodified
 from form_invariance.experiment.intervention_kinds import DIRECT, INTERVENED, KEEP_ONLY, KNOCKOUT
 from form_invariance.experiment.means import MeanCache
@@ -178,9 +178,10 @@ def run_cell(
         ]
         run = {KNOCKOUT: [*of_ranks, *matched, *parts], KEEP_ONLY: [*kept, *of_best]}
         for intervention, sets in run.items():
-            if sets:
-                masks = INTERVENED[intervention](masks_of(sets))
-                yield sets, intervention, intervene(started, masks, means)
+            for cache, some in [(means, sets), *with_half_means(sets, means)]:
+                if some:
+                    masks = INTERVENED[intervention](masks_of(some))
+                    yield some, intervention, intervene(started, masks, cache)
         if own:
             yield own, DIRECT, direct(started, masks_of(own), means)
         yield from _equal_norm(started, ranked, k, cell, draws, means)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.beyond.specificity.tasks import Task
-from form_invariance.experiment.controls import NOT_DRAWN, Draws, NeuronSet, labels_of, masks_of
+from form_invariance.experiment.controls import NOT_DRAWN, Draws, NeuronSet, labels_of, masks_of, with_half_means
 from form_invariance.experiment.intervene import intervene, start, unmodified
 from form_invariance.experiment.intervention_kinds import KNOCKOUT
 from form_invariance.experiment.measurements import TASK_MEANS, UNMODIFIED, rows_of
@@ -54,5 +54,6 @@ def task_rows(run: Run, task: Task, sets: Sequence[NeuronSet], center: bool) -> 
     nobody = pd.DataFrame([{"operator": task.name, "neurons": "none", "k": 0, "seed": NOT_DRAWN}])
     setting = {"task": task.name, "donor": "", "positions": "last", "means": TASK_MEANS}
     yield rows_of(unmodified(started)[None], nobody, prompts, **setting, intervention=UNMODIFIED)
-    ablated = intervene(started, masks_of(sets), task.means, at_once=len(sets))
-    yield rows_of(ablated, labels_of(sets), prompts, **setting, intervention=KNOCKOUT)
+    for means, some in [(task.means, sets), *with_half_means(sets, task.means)]:
+        ablated = intervene(started, masks_of(some), means, at_once=len(sets))
+        yield rows_of(ablated, labels_of(some), prompts, **setting, intervention=KNOCKOUT)

@@ -90,7 +90,7 @@ class Cell:
     Attributes:
         measure: what is made of a metric after the intervention and before it.
         task: that the contrast is about, if it is asked of several.
-        half: before the names of neurons that one half of the train prompts ranked; else empty.
+        half: before the names of ranked neurons, where one half of the prompts ranked them or gave the means.
         resamples: of the bootstrap.
     """
 
@@ -110,7 +110,7 @@ class Cell:
     half: str = ""
 
     def by(self, half: str) -> "Cell":
-        """The cell with neurons that one half of the train prompts ranked, without resamples."""
+        """The cell by one half of the prompts of the rankings or means, without resamples."""
         return replace(self, half=half, resamples=0)
 
     @cached_property

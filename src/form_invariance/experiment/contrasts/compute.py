@@ -11,16 +11,18 @@ import pandas as pd
 from form_invariance.experiment.contrasts.cells import COPYING, OTHER_OPERATORS, OWN, Cell, Measured
 from form_invariance.experiment.contrasts.engine import RATIO, Pair, Value, compare
 from form_invariance.experiment.contrasts.entries import Contrast, entries_of
+from form_invariance.experiment.contrasts.noise import SOURCES
 from form_invariance.experiment.contrasts.rivals import rival_rows
 from form_invariance.experiment.contrasts.rows import rows, with_ratio
 from form_invariance.experiment.contrasts.values import Values
-from form_invariance.experiment.neuron_sets import HALVES
 
 
 def pair_of(values: Values, cell: Cell) -> Pair:
-    """The two values of a cell, with those by either half of the train prompts."""
-    by_half = [values(cell.by(half)) for half in HALVES]
-    halves = np.array([[float(value.mean[0]) for value in sides] for sides in zip(*by_half, strict=True)])
+    """The two values of a cell, with those by either half of the prompts of rankings and of means."""
+    halves = {}
+    for source, names in SOURCES.items():
+        by_half = [[float(value.mean[0]) for value in values(cell.by(half))] for half in names]
+        halves[source] = np.transpose(by_half)
     return replace(compare(*values(cell)), halves=halves)
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from form_invariance.experiment.contrasts.noise import NOT_KNOWN, Draws, Noise, half_of
+from form_invariance.experiment.contrasts.noise import SOURCES, Draws, Halves, Noise, half_of, total
 from form_invariance.problems.task_tables import NO_OPERAND
 from form_invariance.randomness import generator
 from form_invariance.statistics import UNSEEN
@@ -38,11 +38,13 @@ COLUMNS: dict[str, Column] = {
         "half of the 95 % interval that other train prompts would give, by neurons that are ranked by either half "
         "of them; NaN where not measured"
     ),
+    "means_noise": number("that of other prompts of the means, by means over either half; NaN where not measured"),
     "low": number(
         "95 % lower limit: bootstrap over the problems of each operator (without any spread the rule of three), "
-        "the spread of the control's draws, and the noise of the rankings"
+        "with the noises of the column limits"
     ),
     "high": number("95 % upper limit"),
+    "limits": text("noises in the limits: of problems, draws of controls, rankings, means"),
     "limit_error": number("Monte Carlo standard error of the limits, the larger of the two"),
     "verdict": text("yes (the interval is above zero by two limit errors), no (below), undecided, or undefined"),
 }
@@ -157,8 +159,8 @@ class Pair:
         control: name of the second one, if it was chosen.
         draws: of the controls in both.
         bounded: the difference of a prompt lies between -1 and 1.
-        halves: both values, if the neurons are ranked by either half of the train prompts, (2 values, 2 halves).
-        noise: of the rankings, from the halves of all cells.
+        halves: both values by either half of the prompts of rankings and of means.
+        noise: of rankings and of means, from the halves of all cells.
     """
 
     first: np.ndarray
@@ -167,8 +169,8 @@ class Pair:
     control: str = ""
     draws: Draws = field(default_factory=dict)
     bounded: bool = True
-    halves: np.ndarray = field(default_factory=NOT_KNOWN.copy)
-    noise: Noise | None = None
+    halves: Halves = field(default_factory=lambda: dict.fromkeys(SOURCES, np.full((2, 2), np.nan)))
+    noise: Mapping[str, Noise] = field(default_factory=dict)
 
     @property
     def prompts(self) -> tuple[int, ...]:
@@ -203,7 +205,7 @@ def over_cells(pairs: Iterable[Pair]) -> Pair:
             draws[name] = draws.get(name, 0) + values / len(known)
     problems = tuple(of_cell for pair in known for of_cell in pair.problems)
     control = controls.pop() if len(controls) == 1 else SEVERAL
-    halves = np.mean([pair.halves for pair in known], axis=0)
+    halves = {source: np.mean([pair.halves[source] for pair in known], axis=0) for source in SOURCES}
     return Pair(first, second, problems, control, draws, all(pair.bounded for pair in known), halves)
 
 
@@ -262,13 +264,18 @@ def widened(value: float, low: float, high: float, half: float) -> tuple[float, 
     return float(value - np.hypot(value - low, half)), float(value + np.hypot(high - value, half))
 
 
+def said(low: float, draws: Draws, noises: Mapping[str, float]) -> str:
+    """The column `limits` of a row; empty without limits."""
+    known = [source for source, noise in noises.items() if not np.isnan(noise)]
+    return "" if np.isnan(low) else ", ".join(["problems", *["draws"] * bool(draws), *known])
+
+
 def described(pair: Pair) -> dict[str, Any]:
     """The values of `COLUMNS`."""
     difference = pair.first - pair.second + 0.0  # no minus zero
     low, high, error = limits(difference, pair.problems, pair.bounded)
-    noise = pair.noise.half(np.subtract) if pair.noise and pair.defined else np.nan
-    half = np.hypot(half_of(pair.draws), np.nan_to_num(noise))
-    low, high = widened(difference[0], low, high, half)
+    noises = {source: noise.half() if pair.defined else np.nan for source, noise in pair.noise.items()}
+    low, high = widened(difference[0], low, high, np.hypot(half_of(pair.draws), total(noises.values())))
     return {
         "control": pair.control,
         "cells": len(pair.prompts) if pair.defined else 0,
@@ -276,9 +283,11 @@ def described(pair: Pair) -> dict[str, Any]:
         "first": pair.first[0],
         "second": pair.second[0],
         "difference": difference[0],
-        "ranking_noise": noise,
+        "ranking_noise": noises.get("rankings", np.nan),
+        "means_noise": noises.get("means", np.nan),
         "low": low,
         "high": high,
+        "limits": said(low, pair.draws, noises),
         "limit_error": error,
         "verdict": verdict(low, high, error),
     }

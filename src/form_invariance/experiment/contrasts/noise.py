@@ -1,18 +1,27 @@
-"""Errors of a contrast that resampling prompts cannot reveal: other draws of controls, and other rankings.
+"""Errors of a contrast that resampling prompts cannot reveal: other draws of controls, rankings and means.
 
-Neurons that are ranked by either half of the train prompts give two values of a contrast. Half of their difference
-has the variance of the value by all train prompts, if the variance is inverse to the number of prompts. One
-difference says little of a variance, so the operators' are pooled (method, section 15).
+Neurons that are ranked by either half of the train prompts give two values of a contrast, and so do means over
+either half of their prompts. Half of their difference has the variance of the value by all prompts, if the
+variance is inverse to the number of prompts. One difference says little of a variance, so the operators' are
+pooled (method, section 15).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import stdtrit
 
+from form_invariance.experiment.neuron_sets import HALVES, MEANS_HALVES
+
 Draws = Mapping[str, np.ndarray]
 """What each draw of a control gives, (draws,), by its random stream: cells may share the drawn neurons."""
+
+
+SOURCES = {"rankings": HALVES, "means": MEANS_HALVES}
+"""What is measured by halves of its prompts, and what comes before the names of the neurons."""
+Halves = Mapping[str, np.ndarray]
+"""By source both values of a contrast by either half, (2 values, 2 halves); NaN where not measured."""
 
 
 def half_of(draws: Draws) -> float:
@@ -31,8 +40,10 @@ def half_of(draws: Draws) -> float:
     return float(stdtrit(squares.sum() ** 2 / (squares**2 / freedom).sum(), 0.975) * squares.sum() ** 0.5)
 
 
-NOT_KNOWN = np.full((2, 2), np.nan)
-"""Values where neurons were not ranked by halves."""
+def total(noises: Iterable[float]) -> float:
+    """Independent noises together, without those that are not known."""
+    return float(np.sqrt(np.nansum(np.square([*noises]))))
+
 
 Value = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """What is made of a first and a second value."""
@@ -40,11 +51,11 @@ Value = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Noise:
-    """The noise of the rankings in one row of a table of contrasts.
+    """The noise of rankings or of means in one row of a table of contrasts.
 
     Attributes:
         halves: both values by either half, in rows alike, (rows, 2 values, 2 halves).
-        operators: that rank neurons independently: the degrees of freedom.
+        operators: whose prompts are drawn independently: the degrees of freedom.
         averaged: how many operators the row is a mean of, while `halves` are of one each.
     """
 
@@ -52,7 +63,7 @@ class Noise:
     operators: int
     averaged: int
 
-    def half(self, value: Value) -> float:
+    def half(self, value: Value = np.subtract) -> float:
         """Half of the 95 % interval of a value of the row; NaN where it is not known."""
         if not self.operators:
             return float("nan")
@@ -70,5 +81,12 @@ def pooled(alike: Sequence[tuple[str, np.ndarray]], averaged: bool) -> Noise:
     """
     known = [(operator, halves) for operator, halves in alike if not np.isnan(halves).any()]
     operators = len({operator for operator, _ in known})
-    halves = np.array([halves for _, halves in known]).reshape(-1, *NOT_KNOWN.shape)
+    halves = np.array([halves for _, halves in known]).reshape(-1, 2, 2)
     return Noise(halves, operators, operators if averaged else 1)
+
+
+def of_sources(alike: Sequence[tuple[str, Halves]], averaged: bool) -> dict[str, Noise]:
+    """`pooled` by source; `alike` as there, by source."""
+    return {
+        source: pooled([(operator, halves[source]) for operator, halves in alike], averaged) for source in SOURCES
+    }

@@ -8,6 +8,7 @@ studentized error.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -26,7 +27,7 @@ from form_invariance.experiment.contrasts.engine import (
     verdict,
     widened,
 )
-from form_invariance.experiment.contrasts.noise import pooled
+from form_invariance.experiment.contrasts.noise import Halves, Noise, of_sources, total
 from form_invariance.experiment.contrasts.rows import groups_of
 from form_invariance.tables.columns import ALL
 
@@ -53,8 +54,8 @@ def _assigned(cells: Sequence[tuple[str, RivalPairs]]) -> Iterator[tuple[dict[st
         yield assignment, over_cells([pairs[assignment[operator]] for operator, pairs in known])
 
 
-def _row(cells: Sequence[tuple[str, RivalPairs]], noise: float) -> dict[str, Any]:
-    """The values of `COLUMNS` over some cells; `noise` is half of the 95 % interval that other rankings give."""
+def _row(cells: Sequence[tuple[str, RivalPairs]], noise: Mapping[str, Noise]) -> dict[str, Any]:
+    """The values of `COLUMNS` over some cells; `noise` as in `Pair`."""
     assigned = list(_assigned(cells))
     if not assigned:
         nothing = np.full(1, np.nan)
@@ -62,7 +63,7 @@ def _row(cells: Sequence[tuple[str, RivalPairs]], noise: float) -> dict[str, Any
     differences = np.array([pair.first - pair.second for _, pair in assigned]) + 0.0
     pairs = [pair for _, pair in assigned]
     bounds = [limits(own, pair.problems, pair.bounded) for own, pair in zip(differences, pairs, strict=True)]
-    half = float(np.nan_to_num(noise))
+    half = total(of.half() for of in noise.values())
     lows = [widened(own[0], low, high, half)[0] for own, (low, high, _) in zip(differences, bounds, strict=True)]
     # Where all resamples are equal up to rounding, the limits are of what was not seen.
     unseen = np.array([high - low for low, high, _ in bounds]) / 2 / norm.ppf(0.975)
@@ -75,9 +76,8 @@ def _row(cells: Sequence[tuple[str, RivalPairs]], noise: float) -> dict[str, Any
     error = bounds[int(np.argmin(lows))][2]
     assignment, pair = assigned[least]
     names = set(assignment.values())
-    return described(pair) | {
+    return described(replace(pair, noise=noise)) | {
         "control": names.pop() if len(assignment) == 1 else SEVERAL,
-        "ranking_noise": noise,
         "low": low,
         "high": high,
         "limit_error": error,
@@ -88,11 +88,11 @@ def _row(cells: Sequence[tuple[str, RivalPairs]], noise: float) -> dict[str, Any
 def rival_rows(cells: Mapping[CellName, RivalPairs]) -> Iterator[dict[str, Any]]:
     """A row for each cell, for each operator over its cells, and over all cells; as `rows.rows`."""
     groups = groups_of(cells)
-    halves: dict[bool, list[tuple[str, np.ndarray]]] = {True: [], False: []}
+    halves: dict[bool, list[tuple[str, Halves]]] = {True: [], False: []}
     for (name, operator), members in groups.items():
         if operator != ALL:
             for _, pair in _assigned([(operator, cells[cell]) for cell in members]):
                 halves[name == ALL].append((operator, pair.halves))
     for (name, operator), members in groups.items():
-        noise = pooled(halves[name == ALL], averaged=operator == ALL).half(np.subtract)
+        noise = of_sources(halves[name == ALL], averaged=operator == ALL)
         yield {"format": name, "operator": operator, **_row([(cell[1], cells[cell]) for cell in members], noise)}

@@ -17,7 +17,7 @@ from form_invariance.experiment.contrasts.engine import (
     over_cells,
     widened,
 )
-from form_invariance.experiment.contrasts.noise import pooled
+from form_invariance.experiment.contrasts.noise import of_sources, total
 from form_invariance.tables.columns import ALL
 
 
@@ -36,10 +36,9 @@ def with_ratio(pair: Pair) -> dict[str, Any]:
         unseen = limits(pair.first - ratio * pair.second, pair.problems, pair.bounded)[1]
         half = unseen * max(1, abs(ratio)) / lowest
         low, high, error = ratio - half, ratio + half, 0.0
-    if pair.noise:
-        # To first order, because the second value by half of the train prompts may be next to nothing.
-        noise = pair.noise.half(lambda first, second: first - ratio * second) / pair.second[0]
-        low, high = widened(ratio, low, high, float(np.nan_to_num(noise)))
+    # To first order, because the second value by half of the prompts may be next to nothing.
+    noise = total(of.half(lambda first, second: first - ratio * second) for of in pair.noise.values())
+    low, high = widened(ratio, low, high, noise / pair.second[0])
     return described(pair) | dict(zip(RATIO, (ratio, low, high, error), strict=True))
 
 
@@ -72,7 +71,7 @@ def rows(
     known = {group: pair.halves for group, pair in pairs.items() if pair.defined}
     for (name, operator), members in groups.items():
         alike = [(of, halves) for (at, of), halves in known.items() if (at == ALL) == (name == ALL) and of != ALL]
-        row = describe(replace(pairs[name, operator], noise=pooled(alike, averaged=operator == ALL)))
+        row = describe(replace(pairs[name, operator], noise=of_sources(alike, averaged=operator == ALL)))
         yield {"format": name, "operator": operator, **row, **more(members)}
 
 

@@ -24,6 +24,7 @@ from form_invariance.experiment.controls import (
     labels_of,
     masks_of,
     match_distance,
+    with_half_means,
 )
 from form_invariance.experiment.intervene import Started, all_ablated, intervene, start, unmodified
 from form_invariance.experiment.intervention_kinds import INTERVENED
@@ -265,5 +266,8 @@ def cell(
     for name, cache in means.items():
         tried = sets if name == FORMAT_MEANS else also_by_template(sets)
         parts.append(cell_tables(run_cell(started, tried, cache), tried, name, choices))
+        for by_half, some in with_half_means(tried, cache):
+            summary, prompts = cell_tables(run_cell(started, some, by_half), some, name, choices)
+            parts.append((summary, prompts[prompts["neurons"] != "none"]))
     summary, prompts = (pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True))
     return summary, prompts

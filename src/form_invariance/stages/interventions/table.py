@@ -3,7 +3,7 @@
 import pandas as pd
 
 from form_invariance.experiment.measurements import FORMAT_MEANS
-from form_invariance.experiment.neuron_sets import CIRCUIT, HALVES, KINDS, described
+from form_invariance.experiment.neuron_sets import CIRCUIT, HALVES, KINDS, MEANS_HALVES, described
 from form_invariance.tables.columns import CELL, Schema, flag, integer, number, text
 
 _SETTING = {
@@ -12,7 +12,8 @@ _SETTING = {
     "positions": text("ablated positions: all (but BOS) or last"),
     "neurons": text(
         f"{described(*KINDS)}, {HALVES[0]}{CIRCUIT} and {HALVES[1]}{CIRCUIT} (ranked anew by either half of the "
-        "train prompts)"
+        f"train prompts), {MEANS_HALVES[0]}{CIRCUIT} and {MEANS_HALVES[1]}{CIRCUIT} (means over either half of "
+        "their prompts)"
     ),
     "k": integer("circuit size: neurons per layer and format"),
     "seed": integer("draw of the random control; -1 for the circuit"),

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.means import MeanCache
+from form_invariance.experiment.neuron_sets import MEANS_HALVES
 from form_invariance.experiment.readout import check_finite
 from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder, embed, run_layers
@@ -61,8 +62,8 @@ def activation_sums(
         prompts: a position that not all of them have is summed over those that have it.
 
     Returns:
-        `count` (P,), and for each layer L `neurons.L` (P, m), `heads.L` (P, H, D) and `squares.L` (1, m), the
-        squares of the last token's activations.
+        Over every other prompt, and over the rest, a pair each: `count` (P, 2), and for each layer L `neurons.L`
+        (P, 2, m), `heads.L` (P, 2, H, D) and `squares.L` (1, 2, m), the squares of the last token's activations.
     """
     sums: dict[str, Tensor] = {}
     every = torch.from_numpy(tokenizer.encode_batch(prompts)).to(model.device)
@@ -75,15 +76,21 @@ def activation_sums(
 def _sums_of_batch(model: Decoder, tokens: Tensor, skip: int) -> dict[str, Tensor]:
     """`activation_sums` of prompts (B, T) of one length without their first `skip` tokens."""
     sums: dict[str, Tensor] = {}
+    counts = (len(tokens) + 1) // 2, len(tokens) // 2
+
+    def halves(values: Tensor) -> Tensor:
+        # A beginning that all prompts share runs as one sequence.
+        alone = len(values) < len(tokens)
+        rows = values.double()
+        return torch.stack([rows[0] * count if alone else rows[i::2].sum(0) for i, count in enumerate(counts)], 1)
 
     def add(name: str, values: Tensor) -> None:
-        # A beginning that all prompts share runs as one sequence.
-        part = values.double().sum(0) * (len(tokens) // len(values))
+        part = halves(values)
         sums[name] = torch.cat([sums[name], part]) if name in sums else part
 
     def on_neurons(layer: int, post: Tensor) -> Tensor:
         add(f"neurons.{layer}", post)
-        squares[f"squares.{layer}"] = post[:, -1:].double().square().sum(0)
+        squares[f"squares.{layer}"] = halves(post[:, -1:].double().square())
         return post
 
     def on_heads(layer: int, z: Tensor) -> Tensor:
@@ -96,7 +103,8 @@ def _sums_of_batch(model: Decoder, tokens: Tensor, skip: int) -> dict[str, Tenso
     _, past = run_beginning(model, beginning, on_neurons=on_neurons, on_heads=on_heads) if shared else ([], [])
     x, each = embed(model, tokens)[:, shared:], for_each(past, len(tokens))
     run_layers(model, x, on_neurons=on_neurons, on_heads=on_heads, past=each)
-    count = torch.full((tokens.shape[1] - skip,), len(tokens), dtype=torch.float64, device=model.device)
+    positions = tokens.shape[1] - skip
+    count = torch.tensor([counts], dtype=torch.float64, device=model.device).expand(positions, -1)
     return {"count": count, **{name: part[skip:].flip(0) for name, part in sums.items()}, **squares}
 
 
@@ -114,9 +122,19 @@ def means_of(sums: Sequence[dict[str, Tensor]], layers: int) -> MeanCache:
     A position that not all prompts have is averaged over those that have it.
     """
     total = {name: _joined([part[name] for part in sums]) for name in sums[0]}
+    of_half = [{name: values[:, i] for name, values in total.items()} for i in (0, 1)]
+    whole = _means({name: values.sum(1) for name, values in total.items()}, layers)
+    if all(half["count"][0] for half in of_half):
+        whole.halves = {name: _means(half, layers) for name, half in zip(MEANS_HALVES, of_half, strict=True)}
+    return whole
+
+
+def _means(total: dict[str, Tensor], layers: int) -> MeanCache:
+    """Means from sums over some prompts, at the positions that at least one of them has."""
+    known = int((total["count"] > 0).sum())
 
     def mean(name: str) -> Tensor:
-        values = total[name]
+        values = total[name][:known]
         counts = total["count"][: len(values)].view(-1, *[1] * (values.dim() - 1))
         return values / counts
 
@@ -129,7 +147,7 @@ def means_of(sums: Sequence[dict[str, Tensor]], layers: int) -> MeanCache:
     neurons, squares = of_layers("neurons"), of_layers("squares")
     # In double precision: what varies little around a large mean would be rounding.
     variance = [(square[0] - means[0] ** 2).clamp_min(0) for square, means in zip(squares, neurons, strict=True)]
-    return MeanCache(single(neurons), single(of_layers("heads")), single(variance), total["count"].float())
+    return MeanCache(single(neurons), single(of_layers("heads")), single(variance), total["count"][:known].float())
 
 
 def compute(model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[Sequence[str]]) -> MeanCache:
@@ -142,6 +160,13 @@ def last_token_means(model: Decoder, tokens: Tensor, first: int) -> MeanCache:
 
     They serve interventions at the last token; the variances are left out.
     """
-    means = last_token_neurons(model, tokens, first).mean(1)  # (late layers, m)
-    earlier = [means.new_empty(0, model.config.d_mlp)] * first
-    return MeanCache([*earlier, *means[:, None]], [], [], means.new_full((1,), len(tokens)))
+    post = last_token_neurons(model, tokens, first)  # (late layers, P, m)
+    earlier = [post.new_empty(0, model.config.d_mlp)] * first
+
+    def over(some: Tensor) -> MeanCache:
+        return MeanCache([*earlier, *some.mean(1)[:, None]], [], [], some.new_full((1,), some.shape[1]))
+
+    whole = over(post)
+    if len(tokens) > 1:
+        whole.halves = {name: over(post[:, i::2]) for i, name in enumerate(MEANS_HALVES)}
+    return whole
