@@ -80,7 +80,9 @@ def facts(path):
     """The names of a file's lineage, and its own."""
     stamp = stamp_of(path)
     keys = [
-        stamp["keys"][name] for name in ("model", "format", "operator", "donor", "target") if name in stamp["keys"]
+        stamp["keys"][name]
+        for name in ("model", "format", "operator", "donor", "target", "task")
+        if name in stamp["keys"]
     ]
     part = next(iter(stamp["content"]))
     return {

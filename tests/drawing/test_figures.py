@@ -54,7 +54,8 @@ def grown(table):
     for column, before, values in (("operator", OPERATOR, OPERATORS), ("k", PLANTED, KS)):
         if column in table:
             some = table[table[column] == before]
-            table = pd.concat([table.drop(some.index), *(some.assign(**{column: value}) for value in values)])
+            rest = table[~table[column].isin([before, *values])]
+            table = pd.concat([rest, *(some.assign(**{column: value}) for value in values)])
             table = table.reset_index(drop=True)
     return table
 
