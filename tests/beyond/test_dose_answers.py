@@ -1,5 +1,7 @@
 """The size that decides a question along the dose, and the answers and the figure, from made-up contrasts."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,7 +26,7 @@ SHARES = {
 SIZES = {"knockout": {"one": 5, "two": 1, ALL: 1}, "keep_only": {"one": 20, "two": 5, ALL: 20}}
 LOSSES = ["loss_of_own_best", "loss_of_all_late"]
 ALONG = [name for name, entry in ENTRIES.items() if entry.sizes == DOSE and "knockout" in entry.metrics]
-EXCHANGED = "exchanged_minus_own_beyond_control"
+EXCHANGED, COPIED = "exchanged_minus_own_beyond_control", "own_minus_copied_of_own"
 
 
 def rows(contrast, intervention="knockout", k=KS, **numbers):
@@ -144,3 +146,30 @@ def test_the_figure_has_a_panel_of_losses_one_of_ratios_and_one_of_what_is_kept(
     assert (len(figure.legends[0].get_texts()), texts) == (9, ["the format's own best", "all late neurons"])
     for table in (alone.assign(cells=0), alone.iloc[:0]):
         assert dose({"contrasts": table}, "m", K).get_suptitle().endswith("the model cannot do the problems")
+
+
+def numbers_in(sentence):
+    """Numbers as they are, and shares in percent."""
+    found = re.findall(r"(\d+(?:\.\d+)?)( ?%)?", sentence)
+    return [round(float(number) / (100 if share else 1)) for number, share in found]
+
+
+def test_no_sentence_compares_what_was_measured_in_different_ways():
+    """A number tells its row, and that the positions, means, intervention, size, and whether a control is off."""
+    tasks = [rows(COPIED, k=[K], metric=metric) for metric in ("probability", "margin")]
+    table = pd.concat([contrasts(), *tasks], ignore_index=True)
+    columns = ["first", "second", "difference", "low", "high", "ratio", "ratio_low", "ratio_high"]
+    numbers = 1000 + np.arange(len(table) * len(columns)).reshape(len(table), -1)
+    table[columns] = numbers
+    tables, seen = {"contrasts": table}, 0
+    for told in [*answer(tables, K), *task_answers(tables, K)]:
+        for sentence in re.split(r"(?<=[.;]) ", told.sentence):
+            told_rows = {(number - 1000) // len(columns) for number in numbers_in(sentence) if number in numbers}
+            compared = table.loc[sorted(told_rows)]
+            ways = set()
+            for name, how, k in compared[["contrast", "intervention", "k"]].itertuples(index=False, name=None):
+                entry = ENTRIES.get(name, ENTRIES["loss_of_own_best"])
+                ways.add((entry.positions, entry.means, how, k, "beyond" in name + entry.compared))
+            assert len(ways) < 2, sentence
+            seen += len(compared)
+    assert seen == 12
