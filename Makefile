@@ -22,7 +22,7 @@ demo: venv
 	@echo
 	@python -m form_invariance verdicts $(foreach name,shared separate,results/embedded-$(name)/shared/verdicts.parquet)
 	@echo "In $(CURDIR)/results:"
-	@echo "report.html, explained.html (the experiment in five steps), browser (neurons), figures, README.md."
+	@echo "report.html, explained.html (the experiment in six steps), browser (neurons), figures, README.md."
 
 # The same experiment on pretrained models: demo-arithmetic on Qwen2.5-Coder-0.5B-Instruct, which adds and subtracts
 # two-digit numbers; demo-real on SmolLM2-135M-Instruct, with tables of words in place of arithmetic.

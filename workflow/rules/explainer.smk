@@ -1,4 +1,4 @@
-"""The experiment in five steps, by one problem of the first operator, in the first model."""
+"""The experiment in six steps, by one problem of the first operator, in the first model."""
 
 PAGES.append("<results>/explained.html")
 explained = partial(expand, "<results>/{model}/{part}/{operator}/{table}", model=MODELS[0], operator=OPERATORS[0])
@@ -12,7 +12,7 @@ rule explainer:
             *explained(part=FORMATS, table=[f"{name}.parquet" for name in EXPLAINED_CELLS]),
             *explained(part=FORMATS[0], table=["dataset.parquet", "corrupt.parquet"]),
             *explained(part="shared", table=["circuit.parquet", "overlap.parquet"]),
-            *expand([CONTRASTS, VERDICTS], model=MODELS[0]),
+            *expand([CONTRASTS, VERDICTS, RESIDUAL["shares"]], model=MODELS[0]),
         ],
         maps=EXPLAINED_MAPS,
         effects=explained(part=FORMATS[0], table="indirect_effects.safetensors"),

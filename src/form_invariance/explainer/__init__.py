@@ -1,1 +1,1 @@
-"""The explained page: the experiment in five steps, by one example problem, for readers who are new to it."""
+"""The explained page: the experiment in six steps, by one example problem, for readers who are new to it."""

@@ -9,7 +9,7 @@ from form_invariance.experiment.options import Files
 def explainer(
     *, asked: str, tables: Files, maps: Files = (), k: int, effects: Path, answers: Path, output: Path
 ) -> None:
-    """Write one HTML file that explains the experiment in five steps, by one problem of one model.
+    """Write one HTML file that explains the experiment in six steps, by one problem of one model.
 
     Args:
         asked: what the operator asks, in words
@@ -20,6 +20,7 @@ def explainer(
         answers: the report's answers, as JSON
         output: HTML file
     """
+    from form_invariance.beyond.residual_exchange.table import RESIDUAL_SHARES
     from form_invariance.experiment.answers import read_answers
     from form_invariance.experiment.contrasts.table import CONTRASTS
     from form_invariance.explainer.page import Explained, render
@@ -37,7 +38,7 @@ def explainer(
     from form_invariance.verdicts.summary.table import VERDICTS
 
     schemas = [CENSUS, RANKING, INTERVENTIONS, DATASET, CORRUPT, CIRCUIT, OVERLAP]
-    schemas += [CONTRASTS, VERDICTS, *([HEURISTICS] if maps else [])]
+    schemas += [CONTRASTS, VERDICTS, RESIDUAL_SHARES, *([HEURISTICS] if maps else [])]
     inputs = {schema.name: schema for schema in schemas}
     paths = input_paths(tables, inputs, "the explained page needs")
     of_formats, formats = by_key(maps, "format"), by_key(paths["ranking"], "format").keys()

@@ -1,4 +1,4 @@
-"""The explained page: five steps with their pictures inside the one HTML file, nothing outside it."""
+"""The explained page: six steps with their pictures inside the one HTML file, nothing outside it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -58,6 +58,10 @@ def _contents(own: Explained) -> dict[str, Any]:
     drawn = {"effects": pictures.effects_picture(effects, neuron[1]), "members": pictures.members_picture(members)}
     if len(shared):
         drawn["ablations"] = pictures.ablations_picture(steps.ablations(tables, own.operator, k))
+    shares = tables["residual_shares"]
+    shares = shares[shares["operator"] == own.operator]
+    if len(shares):
+        drawn["exchange"] = pictures.exchange_picture(shares)
     mapped = bool(own.maps) and len(shared) > 0
     drawn["neuron"] = (
         pictures.maps_picture(own.maps, neuron) if mapped else pictures.formats_picture(ranking, neuron, k)

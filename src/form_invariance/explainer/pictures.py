@@ -10,7 +10,10 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from form_invariance.beyond.residual_exchange.figure import LOOKS
+from form_invariance.beyond.residual_exchange.table import COPIED, OTHERS, OWN
 from form_invariance.drawing import style
+from form_invariance.drawing.lines import legend_handles
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.stages.heuristics.map_files import ActivationMaps
 
@@ -81,6 +84,19 @@ def ablations_picture(table: pd.DataFrame) -> Figure:
         axes.xaxis.set_major_locator(MaxNLocator(4))
     panels[0].set_yticklabels([name.replace(" of ", "\nof ") for name in sets])
     style.legend_below(figure, panels[0].get_legend_handles_labels()[0])
+    return figure
+
+
+def exchange_picture(shares: pd.DataFrame) -> Figure:
+    """Step 6: the share of outputs that are the donor's, by the layer of the exchange, for one operator."""
+    figure, ((axes,),) = style.panels(1, 1, width=_WIDTH, height=1.9)
+    looks = {name: LOOKS[name] for name in (OWN, OTHERS, COPIED) if name in set(shares["donor"])}
+    for name, look in reversed(looks.items()):
+        own = shares[shares["donor"] == name]
+        axes.fill_between(own["layer"], own["low"], own["high"], color=look.colour, alpha=0.2, lw=0)
+        axes.plot(own["layer"], own["donor_answer"], color=look.colour, **look.arguments())
+    axes.set(xlabel="layer of the exchange", ylabel="outputs that are the donor's", ylim=(-0.05, 1.05))
+    style.legend_below(figure, legend_handles(looks))
     return figure
 
 

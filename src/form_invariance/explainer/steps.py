@@ -1,4 +1,4 @@
-"""What each of the five steps says: numbers and words from the tables, for the page's template."""
+"""What each of the six steps says: numbers and words from the tables, for the page's template."""
 
 from collections.abc import Mapping
 from typing import Any
