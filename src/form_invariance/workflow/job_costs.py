@@ -190,10 +190,10 @@ def _transfer(cell: Cell) -> float:
 def _dose(cell: Cell) -> float:
     config = cell.config
     operators, formats, draws = len(config["operators"]), len(config["formats"]), config["matched_seeds"]
-    # Of other operators the best in other formats; all that is ranked also by halves of both kinds; circuits'
-    # controls, those of the best, for both interventions and of equal norm; layers and other parts of the best.
-    best = formats + (operators - 1) * (formats - 1)
-    sets = 5 * (operators + 2 * best) + len(MATCHED) * draws * (operators + 2) + 5 * draws + 10
+    # All that is ranked also by halves of both kinds, but for others' best kept alone; controls; parts of the best.
+    others = (operators - 1) * (formats - 1)
+    ranked = 5 * (operators + formats + others) + 5 * (1 + formats) + others
+    sets = ranked + len(MATCHED) * draws * (operators + 2) + 5 * draws + 10
     return len(dose_sizes(config)) * sets * config["eval_prompts"] * cell.size.late_token
 
 

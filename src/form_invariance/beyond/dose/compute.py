@@ -170,20 +170,22 @@ def run_cell(
         of_best = list(best_controls(ranked, k, *cell, values[cell[1]], draws))
         matched = [*circuit_controls(ranked, k, values, draws), *of_best]
         parts = [one for one in parts_of_best(ranked, k, *cell, draws) if len(one)]
-        kept = [one for one in of_ranks if BEST_IN in one.label["neurons"] or one.label["operator"] == cell[1]]
-        own = [
-            one
-            for one in of_ranks
-            if one.label["operator"] == cell[1] and one.label["neurons"].startswith((CIRCUIT, BEST_IN))
-        ]
-        run = {KNOCKOUT: [*of_ranks, *matched, *parts], KEEP_ONLY: [*kept, *of_best]}
-        for intervention, sets in run.items():
-            for cache, some in [(means, sets), *with_half_means(sets, means)]:
+        own, foreign = (
+            [one for one in of_ranks if (one.label["operator"] == cell[1]) == is_own] for is_own in (1, 0)
+        )
+        # No verdict compares what other operators' best keep, so it is not measured by halves.
+        others = [one for one in foreign if one.label["neurons"].startswith(BEST_IN)]
+        knocked_out = [*of_ranks, *matched, *parts]
+        for intervention, sets, by_half in (
+            (KNOCKOUT, knocked_out, knocked_out),
+            (KEEP_ONLY, [*own, *others, *of_best], own),
+        ):
+            for cache, some in [(means, sets), *with_half_means(by_half, means)]:
                 if some:
                     masks = INTERVENED[intervention](masks_of(some))
                     yield some, intervention, intervene(started, masks, cache)
-        if own:
-            yield own, DIRECT, direct(started, masks_of(own), means)
+        if whole := [one for one in own if one.label["neurons"].startswith((CIRCUIT, BEST_IN))]:
+            yield whole, DIRECT, direct(started, masks_of(whole), means)
         yield from _equal_norm(started, ranked, k, cell, draws, means)
         progress.add(1)
 
