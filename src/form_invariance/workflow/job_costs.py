@@ -190,7 +190,7 @@ def _transfer(cell: Cell) -> float:
 def _dose(cell: Cell) -> float:
     config = cell.config
     operators, formats, draws = len(config["operators"]), len(config["formats"]), config["matched_seeds"]
-    # All that is ranked also by halves of both kinds, but for others' best kept alone; controls; parts of the best.
+    # All that is ranked also by halves of both kinds, but not others' best kept alone; controls; parts of the best
     others = (operators - 1) * (formats - 1)
     ranked = 5 * (operators + formats + others) + 5 * (1 + formats) + others
     sets = ranked + len(MATCHED) * draws * (operators + 2) + 5 * draws + 10
