@@ -159,6 +159,7 @@ QUESTIONS = {
                 drawn="loss: others' best − other operators'",
             ),
             "accuracy": Part(*_EXCHANGED, "accuracy", KNOCKOUT, SERVES, decides=False),
+            "accuracy kept": Part(*_EXCHANGED, "accuracy", KEEP_ONLY, SERVES, decides=False),
         },
     ),
     "shared": Question(
