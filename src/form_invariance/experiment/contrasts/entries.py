@@ -152,7 +152,7 @@ CONTRASTS = {
         "the other formats' best (their mean) − the format's own best, each minus the strongest of the own best's "
         "controls: matched ones, and in a knockout changes of equal norm",
         lambda cell: (others_best(cell) - best_control(cell), own_best(cell) - best_control(cell)),
-        dict.fromkeys((KNOCKOUT, KEEP_ONLY), (PRIMARY, "accuracy")),
+        {**LOST_RIGHT, KEEP_ONLY: (PRIMARY,)},
     ),
     "half_minus_own_beyond_control": Contrast(
         "the same of the own best by either half of the train prompts",

@@ -159,7 +159,6 @@ QUESTIONS = {
                 drawn="loss: others' best − other operators'",
             ),
             "accuracy": Part(*_EXCHANGED, "accuracy", KNOCKOUT, SERVES, decides=False),
-            "accuracy kept": Part(*_EXCHANGED, "accuracy", KEEP_ONLY, SERVES, decides=False),
         },
     ),
     "shared": Question(
