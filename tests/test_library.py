@@ -113,10 +113,17 @@ def kl(before, after, right, wrong):
     return (p.exp() * (p - q)).sum().item()
 
 
-@pytest.mark.parametrize("metric", [indirect_effect, logit_difference, kl])
-def test_exact_effects_are_those_of_hooked_passes(model, prompts, neurons, theirs, metric):
+def fall(before, after, right, wrong):
+    return probability(before, right) - probability(after, right)
+
+
+METRICS = {"indirect_effect": indirect_effect, "probability": fall, "logit_difference": logit_difference, "kl": kl}
+
+
+@pytest.mark.parametrize(("name", "metric"), METRICS.items())
+def test_exact_effects_are_those_of_hooked_passes(model, prompts, neurons, theirs, name, metric):
     corrupt, some = prompts.iloc[[1, 2, 0, 4, 3]], neurons.iloc[::20]
-    found = library.exact_effects(model, prompts, corrupt, some, metric.__name__)
+    found = library.exact_effects(model, prompts, corrupt, some, name)
     assert (found["effect"].diff().dropna() <= 0).all()
     assert found["effect"].max() > 1e-5
     found, limit = found.set_index(["layer", "neuron"]), 1e-6 if metric is kl else 1e-5

@@ -204,7 +204,7 @@ def test_it_lists_the_neurons_and_shows_hostile_text_as_it_is(open_from_disk, pa
     assert texts(tab, "#maps figcaption") == [*FORMATS, *FORMATS]
     assert texts(tab, ".tokens code").count(HOSTILE) == 2
     assert tab.title().endswith(MODEL)
-    assert texts(tab, "#detail th")[2] == "Indirect effect, mean ± SD over prompts"
+    assert texts(tab, "#detail th")[2] == "Effect, mean ± SD over prompts"
     assert texts(tab, "#mode option") == ["strict", "reference"]
     listed = tab.eval_on_selector_all("#rows tr", "rows => rows.map((row) => row.dataset.neuron)")
     assert listed == [f"{one['layer']}.{one['neuron']}" for one in data["operators"][OPERATOR]["neurons"]]

@@ -130,7 +130,7 @@ def test_a_card_gives_the_same_files(planted, tmp_path):
 def test_lower_precision_on_a_card(planted, tmp_path):
     inputs = {"dataset": "dataset", "corrupt-table": "corrupt", "attribution": "attribution"}
     files = [f"--{option}={planted.cell('code', f'{table}.parquet')}" for option, table in inputs.items()]
-    files += ["--late-from=half_depth", "--prompts=10"]
+    files += ["--late-from=half_depth", "--prompts=10", "--ranking=effect"]
     model, tables = ("--model", planted.on_model[1], "--device", CARD.type), {}
     for dtype in ("bfloat16", "float32"):
         with pretended_gpu():
@@ -139,6 +139,20 @@ def test_lower_precision_on_a_card(planted, tmp_path):
         tables[dtype] = table.loc[dtype, ["rank_correlation", "overlap"]]
     assert tables["bfloat16"]["rank_correlation"].min() < 1 - 1e-6, "bfloat16 did not run"
     np.testing.assert_allclose(tables["float32"], 1, rtol=1e-12)
+
+
+def test_both_stages_rank_by_the_fall_of_the_probability(planted, tmp_path):
+    calls = [words for name in ("attribution", "patching") for words in planted.commands(name)]
+    calls = [[*words, "--ranking", "probability"] for words in calls if "/code/" in words[-1]]
+    own, neurons = planted_run.run(tmp_path / "run", calls, planted), planted_neurons(True, seed=0)
+    table = pd.read_parquet(own.cell("code", "ranking.parquet"))
+    np.testing.assert_allclose(table["ie_mean"], -table["probability_change"], rtol=1e-5, atol=1e-9)
+    for column, value in (("attribution_rank", "attribution_score"), ("rank", "ie_mean")):
+        first = table[table[column] <= PLANTED]
+        assert first.groupby("layer")["neuron"].agg(sorted).to_dict() == {at: neurons["code", at] for at in LATE}
+        # The indirect effect of these neurons is a thousand times the fall.
+        assert first[value].between(1e-5, 1e-2).all()
+    assert provenance_of(own.cell("code", "ranking.parquet"))["ranking"] == "probability"
 
 
 def test_a_model_that_transformer_lens_cannot_run(planted, tmp_path, monkeypatch, capsys):

@@ -33,7 +33,7 @@ def test_prompts_of_unequal_lengths_end_in_a_report_and_a_browser(folder):
 
 
 FILES = (".parquet", ".safetensors", ".json")
-SETTINGS = ("seed", "first_late_layer", "membership", "weights")
+SETTINGS = ("seed", "first_late_layer", "membership", "ranking", "weights")
 OF_ANY_MODEL = {("figure", "--tables"), ("paper-tables", "--tables"), ("report", "--answers")}
 
 
@@ -140,6 +140,7 @@ def test_a_file_of_another_run_is_refused_in_every_place(folder, tmp_path, capsy
 
 
 OTHER_VALUES = {"--seed": "99", "--late-from": "1", "--k": "29", "--k-shown": "29", "--membership": "positive"}
+OTHER_VALUES |= {"--ranking": "probability"}
 
 
 def test_a_setting_of_another_run_is_refused_in_every_command(folder, capsys):

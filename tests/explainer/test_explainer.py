@@ -2,6 +2,7 @@
 
 import html as markup
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,8 @@ from planted_models import LATE, TEMPLATES, planted_neurons
 from planted_run import separate
 from safetensors.numpy import load_file
 
-from form_invariance.explainer import steps
+from form_invariance.cli import main
+from form_invariance.explainer import page, steps
 from form_invariance.explainer.example import choose_example, choose_neuron, labelled_everywhere
 from form_invariance.explainer.pictures import formats_picture, maps_picture
 from form_invariance.stages.heuristics.map_files import ActivationMaps
@@ -103,6 +105,16 @@ def test_a_neuron_without_maps_is_drawn_beside_the_last_of_its_layers_best():
     ranking = filled(RANKING, rows, "format layer neuron rank ie_mean", keys="format")
     (axes,) = formats_picture(ranking, (2, 4), 2).axes
     assert [[*line.get_xdata()] for line in axes.lines] == [[0.3], [0.9]]
+
+
+def test_it_says_which_effect_ranks_the_neurons(planted, pages, tmp_path, monkeypatch):
+    assert "Its indirect effect is the mean of these two relative changes;" in plain(pages[0].read_text())
+    render, path, (words,) = page.render, tmp_path / "page.html", planted.commands("explainer")
+    monkeypatch.setattr(page, "render", lambda own: render(replace(own, ranking="probability")))
+    monkeypatch.chdir(planted.place)
+    assert main([*words, f"--output={path}"]) == 0
+    assert "Its effect is by how much this probability falls;" in (text := plain(path.read_text()))
+    assert "indirect effect" not in text
 
 
 def test_without_shared_neurons_it_says_so(pages):

@@ -14,7 +14,7 @@ from form_invariance.stages.overlap.answer import answer
 from form_invariance.stages.overlap.chance import DRAWS, expected_jaccard, one_region, random_jaccards, regions_of
 from form_invariance.stages.overlap.compute import by_both_rules, overlap_table, reliability_table
 from form_invariance.stages.overlap.differing import operator_overlap_table
-from form_invariance.stages.overlap.table import FORMAT_CORRELATION, OVERLAP, beyond_chance, with_another
+from form_invariance.stages.overlap.table import BEST, FORMAT_CORRELATION, OVERLAP, beyond_chance, with_another
 from form_invariance.statistics import wilson
 from form_invariance.tables.columns import ALL
 
@@ -32,13 +32,15 @@ def cell(seed, shared=0.0, prompts=12, candidates=EVERY):
     rng = np.random.default_rng(seed)
     shape = 2, prompts, len(candidates)
     effects = {layer: (shared + rng.normal(size=shape)).astype(np.float32) for layer in (3, 4)}
-    return Effects(effects, dict.fromkeys((3, 4), candidates), 40)
+    changes = {layer: 0.3 * rng.normal(size=len(candidates)) - own.mean((0, 1)) for layer, own in effects.items()}
+    return Effects(effects, dict.fromkeys((3, 4), candidates), 40, probability_change=changes)
 
 
 def of_all(name, *values, rule="positive"):
     """Effects (draws, prompts, neurons) of layer 3, and of layer 4, where every neuron is a candidate."""
     effects, width = dict(enumerate(values, 3)), values[0].shape[-1]
-    return Effects(effects, dict.fromkeys(effects, np.arange(width)), width, name, Membership(rule))
+    changes = {layer: -own.mean((0, 1)) for layer, own in effects.items()}
+    return Effects(effects, dict.fromkeys(effects, np.arange(width)), width, name, Membership(rule), changes)
 
 
 def plain_top(effects, prompts, layer, k):
@@ -106,6 +108,30 @@ def test_circuits_by_either_draw_of_partners_equal_sets():
         common, union = plain_counts(draws, row.k).sum(0)
         assert row.jaccard == pytest.approx(common / union)
     assert len(table) == 4
+
+
+def test_what_is_said_of_a_formats_best_is_that_of_plain_loops():
+    cells = {"s": cell(0, 0.2, candidates=np.arange(37, 4, -2)), "c": cell(1, candidates=EVERY[:17])}
+    table = reliability_table(cells, [3, 8], 0).set_index(["format", "k"])
+    assert table.loc["s+c", [*BEST]].isna().all(axis=None)
+    for (name, own), k in product(cells.items(), (3, 8)):
+        common, either, raising, shares = 0, 0, [], []
+        for layer, change in own.probability_change.items():
+            best = plain_top(own, slice(None), layer, k)
+            lowering = plain_top(replace(own, effects={layer: -change[None, None]}), slice(None), layer, k)
+            common, either = common + len(best & lowering), either + len(best | lowering)
+            for place in (own.candidates[layer].tolist().index(neuron) for neuron in best):
+                raising.append(change[place] > 0)
+                by_prompt = [abs(sum(draws) / 2) for draws in own.effects[layer][:, :, place].T]
+                shares.append(max(by_prompt) / sum(by_prompt))
+        expected = [common / either, np.mean(raising), np.median(shares)]
+        assert 0 < expected[0] < 1
+        assert table.loc[(name, k), [*BEST]].to_numpy() == pytest.approx(np.tile(expected, (5, 1)), rel=1e-5)
+
+
+def test_nothing_is_said_of_the_best_of_a_format_that_has_none():
+    table = reliability_table({name: of_all(name, np.full((1, 4, 9), -1.0)) for name in "sc"}, [2], 0)
+    assert table[[*BEST]].isna().all(axis=None)
 
 
 def test_formats_that_share_nothing_have_an_interval():
@@ -212,6 +238,9 @@ def test_formats_with_the_same_true_effects_reach_the_ceiling_of_parts_and_no_ot
     parts = told.table[["Jaccard by parts", "ceiling of that"]].iloc[0].tolist()
     assert parts == pytest.approx(means[["across_parts", "parts"]].tolist())
     assert "effects is 0.50; corrected for reliability, 0.90." in told.sentence
+    best = half.drop_duplicates("format")[[*BEST]].mean()
+    assert "for 0% of a format's best 40, they overlap by 100% with the 40 that lower it most" in told.sentence
+    assert f"makes up {best['largest_prompt']:.0%} of the median one's effect" in told.sentence
 
 
 def test_a_circuit_of_three_layers_as_a_mask():

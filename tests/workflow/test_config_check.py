@@ -42,6 +42,7 @@ MISTAKES = [
     ("sede", 1, "'sede'; did you mean 'seed'"),
     ("seed", ..., "'seed' is missing"),
     ("seed", 1.0, "seed: 1.0 is wrong; it must be a whole number"),
+    ("ranking", "ie", "ranking: 'ie' is wrong; it must be effect or probability"),
     (f"{MODEL}/device", "cpu\n", r"device: .* auto, cpu"),
     (TASK, {"templates": {}}, "specificity_tasks.mine: write one of expression .* and table"),
     # Names.

@@ -107,6 +107,10 @@ CHANGES = {
         lambda config: config["formats"]["word"]["templates"].update(addition="{a} plus {b} is "),
         [("census", WORD | ADDITION), ("activation_maps", ADDITION)],
     ),
+    "what ranks the neurons": (
+        lambda config: config.update(ranking="probability"),
+        [("attribution patching precision", {})],
+    ),
     "a default written out, and the readout of patches": (
         lambda config: config["models"][MODEL].update(device="auto", readout="full"),
         [("patching precision", {})],

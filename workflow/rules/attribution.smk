@@ -19,7 +19,7 @@ rule attribution:
     params:
         code=source_digest("attribution"),
         model=model_options,
-        settings=settings("late_from", "candidates"),
+        settings=settings("late_from", "candidates", "ranking"),
     resources:
         **model_job("attribution"),
     shell:

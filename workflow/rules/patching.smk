@@ -22,7 +22,7 @@ rule patching:
     params:
         code=source_digest("patching"),
         model=lambda wildcards: model_options(wildcards, "readout"),
-        settings=settings("late_from"),
+        settings=settings("late_from", "ranking"),
     resources:
         **model_job("patching"),
     shell:

@@ -23,7 +23,7 @@ rule precision:
     params:
         code=source_digest("precision"),
         model=lambda wildcards: model_options(wildcards, "readout"),
-        settings=settings("late_from", prompts="precision_prompts"),
+        settings=settings("late_from", "ranking", prompts="precision_prompts"),
     resources:
         **model_job("precision"),
     shell:

@@ -2,7 +2,7 @@
 
 function effectTable(neuron) {
   return table(
-    ["", "Rank", "Indirect effect, mean ± SD over prompts", "Knockout, norm. logit", "probability"],
+    ["", "Rank", "Effect, mean ± SD over prompts", "Knockout, norm. logit", "probability"],
     DATA.formats.map((format, i) => [
       format, neuron.rank[i], `${short(neuron.ie[i])} ± ${short(neuron.ie_std[i])}`,
       short(neuron.knockout_normalized_logit[i]), short(neuron.knockout_probability[i]),

@@ -12,7 +12,7 @@ const AGREEMENTS = {
 const COLUMNS = [
   { key: "neuron", name: "Neuron", of: (n) => n.layer * 1e6 + n.neuron, show: (n) => `${n.layer}.${n.neuron}` },
   { key: "rank", name: "Rank", of: (n) => mean(n.rank), show: (n) => mean(n.rank).toFixed(1), title: "mean rank in its layer" },
-  { key: "ie", name: "IE", of: (n) => mean(n.ie), show: (n) => short(mean(n.ie)), title: "mean indirect effect", down: true },
+  { key: "ie", name: "Effect", of: (n) => mean(n.ie), show: (n) => short(mean(n.ie)), title: "mean effect, which ranks the neurons", down: true },
   { key: "knockout", name: "Knock", of: (n) => mean(n.knockout_probability), show: (n) => short(mean(n.knockout_probability)), title: "change of the answer's probability when it alone is at its mean" },
   { key: "families", name: "Families", of: (n) => familiesOf(n).size, show: (n) => [...familiesOf(n)].join(", "), title: "labelled in every format", down: true },
 ];

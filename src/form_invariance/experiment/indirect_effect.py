@@ -43,14 +43,17 @@ def divergence(model: Decoder, x: Tensor) -> Tensor:
     return torch.stack(sums)
 
 
-METRICS: dict[str, Callable[[Decoder, Tensor, Tensor], Tensor]] = {
-    "indirect_effect": lambda model, x, moved: indirect_effect(moved[..., 1], moved[..., 0]),
-    "logit_difference": lambda model, x, moved: moved[..., 1] - moved[..., 0],
-    "kl": lambda model, x, moved: divergence(model, x),
+METRICS: dict[str, Callable[[Decoder, Tensor, Tensor, Tensor], Tensor]] = {
+    "indirect_effect": lambda model, x, moved, change: indirect_effect(moved[..., 1], moved[..., 0]),
+    "probability": lambda model, x, moved, change: -change,
+    "logit_difference": lambda model, x, moved, change: moved[..., 1] - moved[..., 0],
+    "kl": lambda model, x, moved, change: divergence(model, x),
 }
-"""What a patch changes, (B, N): the indirect effect; by how much the clean answer's logit falls against the
-corrupt answer's; the KL divergence. From the model, the residual stream (B, 1 + N, d) and the changes of the two
-answers' log-probabilities (B, N, 2)."""
+"""What a patch changes, (B, N): the indirect effect; by how much the clean answer's probability falls, or its
+logit against the corrupt answer's; the KL divergence. From the model, the residual stream (B, 1 + N, d), and the
+changes of the two answers' log-probabilities (B, N, 2) and of the clean answer's probability (B, N)."""
+RANKINGS = {"effect": "indirect_effect", "probability": "probability"}
+"""The metric that ranks the neurons, by the value of the configuration's key `ranking`."""
 
 
 def effects_beside_clean(
@@ -91,7 +94,8 @@ def effects_beside_clean(
     if not error <= _NO_OP_TOLERANCE[precision(model)]:
         raise RuntimeError(f"layer {layer}: replay differs from the ordinary pass by {error:.1e} in log P")
     moved = (logs[:, 1:] - clean).double()
-    effects = METRICS[metric](model, x, moved)
+    change = clean[..., 0].double().exp() * moved[..., 0].expm1()
+    effects = METRICS[metric](model, x, moved, change)
     if not effects.isfinite().all():
-        raise RuntimeError(f"layer {layer}: an indirect effect is not a finite number; use --dtype float32")
-    return torch.stack([effects, clean[..., 0].double().exp() * moved[..., 0].expm1()])
+        raise RuntimeError(f"layer {layer}: an effect is not a finite number; use --dtype float32")
+    return torch.stack([effects, change])

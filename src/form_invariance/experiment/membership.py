@@ -1,7 +1,7 @@
-"""The exact indirect effects of one cell, as the stages after exact patching use them."""
+"""The exact effects of one cell, as the stages after exact patching use them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -48,13 +48,18 @@ class Membership:
 
 @dataclass
 class Effects:
-    """Exact indirect effects of one cell: per late layer (S, P, C), and the candidates (C,)."""
+    """Exact effects of one cell: per late layer (S, P, C), and the candidates (C,).
+
+    `probability_change` has the change of the right answer's probability by each candidate's patch, (C,), the mean
+    over all draws and prompts.
+    """
 
     effects: dict[int, np.ndarray]
     candidates: dict[int, np.ndarray]
     width: int  # neurons of a layer
     name: str = ""  # the format's, for the order of equal effects
     membership: Membership = Membership()
+    probability_change: dict[int, np.ndarray] = field(default_factory=dict)
 
     @property
     def prompts(self) -> int:
@@ -130,6 +135,7 @@ def from_tensors(
         width,
         name,
         membership,
+        {layer: tensors[f"probability_change.{layer}"] for layer in layers},
     )
 
 

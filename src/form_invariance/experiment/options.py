@@ -27,6 +27,10 @@ MatchedSeeds = Annotated[int, Parameter(help="draws of each matched control")]
 MembershipRule = Annotated[
     Literal["positive", "top_k"], Parameter(help="which neurons of the top k are members of its set")
 ]
+Ranking = Annotated[
+    Literal["effect", "probability"],
+    Parameter(help="what ranks the neurons: the indirect effect, or the fall of the right answer's probability"),
+]
 Precision = Literal["float32", "tf32", "bfloat16"]
 Flag = Annotated[bool, Parameter(negative=())]
 """False unless it is given."""

@@ -16,7 +16,7 @@ def explainer(
         tables: the tables that the steps are made from, in any order
         maps: activation maps of each format; none of a table of words
         k: circuit size that the page speaks of
-        effects: indirect effects of the first format
+        effects: effects of the first format
         answers: the report's answers, as JSON
         output: HTML file
     """
@@ -51,13 +51,15 @@ def explainer(
         name: map_files.from_arrays(read_tensors(path, map_files.KIND)[0]) for name, path in of_formats.items()
     }
     keys = common_keys(*paths["ranking"])
+    tensors, provenance = read_tensors(effects, "indirect_effects")
     explained = Explained(
         model=keys["model"],
         operator=keys["operator"],
         asked=asked,
         k=k,
+        ranking=provenance["ranking"],
         tables=read_inputs(paths, inputs),
-        effects=read_tensors(effects, "indirect_effects")[0],
+        effects=tensors,
         maps=mapped,
         answers=read_answers(answers)[1],
     )

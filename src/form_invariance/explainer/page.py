@@ -29,7 +29,8 @@ class Explained:
         asked: what the operator asks, in words.
         k: circuit size that the page speaks of.
         tables: by name, those of formats with the column format, in the formats' order.
-        effects: tensors of the first format's indirect effects.
+        ranking: what ranks the neurons: the configuration's key.
+        effects: tensors of the first format's effects.
         maps: by format; empty where the operator is a table of words.
         answers: those of the report, to whose sections the page links.
     """
@@ -38,6 +39,7 @@ class Explained:
     operator: str
     asked: str
     k: int
+    ranking: str
     tables: Mapping[str, pd.DataFrame]
     effects: Mapping[str, np.ndarray]
     maps: Mapping[str, ActivationMaps]
@@ -97,6 +99,7 @@ def render(own: Explained) -> str:
         operator=own.operator,
         asked=own.asked,
         k=own.k,
+        ranking=own.ranking,
         formats=list(own.tables["ranking"]["format"].unique()),
         # The report's answers by the figures that they show, and by their questions.
         sections={name: answer for answer in own.answers for name in (*answer.figures, answer.question)},

@@ -35,7 +35,7 @@ def effects_picture(effects: pd.DataFrame, neuron: int) -> Figure:
         sns.lineplot(effects[effects["best"] == best], x="rank", y="ie_mean", color=colour, lw=width, ax=axes)
     ringed = effects[effects["neuron"] == neuron]
     axes.plot(ringed["rank"], ringed["ie_mean"], "o", ms=9, mfc="none", mec=style.COLOURS[1], mew=1.6)
-    axes.set(xlabel="place of the neuron in its layer", ylabel="mean indirect effect")
+    axes.set(xlabel="place of the neuron in its layer", ylabel="mean effect")
     return figure
 
 
@@ -140,6 +140,6 @@ def formats_picture(ranking: pd.DataFrame, neuron: tuple[int, int], k: int) -> F
         last["ie_mean"], last["format"], "|", color=style.GREY, ms=16, mew=1.5, label=f"place {k} of the layer"
     )
     axes.plot(chosen["ie_mean"], chosen["format"], "o", color=style.COLOURS[0], ms=7, label=f"neuron {number}")
-    axes.set(xlabel="mean indirect effect", ylim=(len(last) - 0.5, -0.5))
+    axes.set(xlabel="mean effect", ylim=(len(last) - 0.5, -0.5))
     style.legend_below(figure, axes.get_legend_handles_labels()[0])
     return figure

@@ -59,9 +59,9 @@ def exact_effects(
         neurons: which; None takes all late neurons.
         metric: what an effect is. indirect_effect: paper, Eq. 4: ½ [P*(r') / P(r') + P(r) / P*(r)] - 1, the clean
             answer r and the corrupt answer r' before (P) and after the patch (P*). It is relative: where P(r') is
-            tiny, a neuron with a large effect may raise P(r) too. logit_difference: by how much the clean answer's
-            logit falls against the corrupt answer's. kl: the KL divergence of the patched distribution over the
-            vocabulary from the clean one.
+            tiny, a neuron with a large effect may raise P(r) too. probability: P(r) - P*(r). logit_difference: by
+            how much the clean answer's logit falls against the corrupt answer's. kl: the KL divergence of the
+            patched distribution over the vocabulary from the clean one.
 
     Returns:
         Columns layer, neuron, effect (mean over the prompts) and deviation (sample standard deviation over

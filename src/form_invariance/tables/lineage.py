@@ -16,7 +16,7 @@ from form_invariance.errors import UserError
 from form_invariance.tables.columns import CELL
 
 SETTINGS = (
-    *("seed", "train", "eval", "corrupt_seeds", "candidates", "membership", "first_late_layer"),
+    *("seed", "train", "eval", "corrupt_seeds", "candidates", "ranking", "membership", "first_late_layer"),
     *("center_logits", "max_operand", "threshold", "corrupt", "random_seeds", "matched_seeds"),
 )
 """Settings with one value in a run."""

@@ -3,11 +3,18 @@
 from dataclasses import replace
 from pathlib import Path
 
-from form_invariance.experiment.options import RunOptions, recorded
+from form_invariance.experiment.options import Ranking, RunOptions, recorded
 
 
 def precision(
-    *, model: RunOptions, dataset: Path, corrupt_table: Path, attribution: Path, prompts: int, output: Path
+    *,
+    model: RunOptions,
+    dataset: Path,
+    corrupt_table: Path,
+    attribution: Path,
+    prompts: int,
+    ranking: Ranking,
+    output: Path,
 ) -> None:
     """Compare the ranking of one cell in a lower precision with that in float32, on a sample of its prompts.
 
@@ -20,6 +27,7 @@ def precision(
 
     from form_invariance.beyond.precision import compute
     from form_invariance.beyond.precision.table import PRECISION
+    from form_invariance.experiment.indirect_effect import RANKINGS
     from form_invariance.experiment.run import load_run, of_run
     from form_invariance.stages.attribution.candidates import read_candidates
     from form_invariance.stages.dataset.prompts import read_train
@@ -31,7 +39,7 @@ def precision(
         run = load_run(replace(model, dtype=dtype))
         train = read_train(dataset, corrupt_table, run.tokenizer, run.model.device)
         candidates = read_candidates(attribution, run.late, run.model.device)
-        effects.append(compute.sample_effects(run, train, candidates, prompts))
+        effects.append(compute.sample_effects(run, train, candidates, prompts, RANKINGS[ranking]))
         neurons = {layer: chosen.cpu().numpy() for layer, chosen in candidates.items()}
         provenance = {**settings, **of_run(run)}
         del run, train  # both precisions together may not fit

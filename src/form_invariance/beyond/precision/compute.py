@@ -18,12 +18,17 @@ TOP = 200
 
 
 def sample_effects(
-    run: Run, train: TrainPrompts, candidates: dict[int, Tensor], prompts: int
+    run: Run, train: TrainPrompts, candidates: dict[int, Tensor], prompts: int, metric: str
 ) -> dict[int, np.ndarray]:
-    """Exact effects (P, C) by late layer on the first train prompts, with the first draw of corrupt partners."""
+    """Exact effects (P, C) by late layer on the first train prompts, with the first draw of corrupt partners.
+
+    Args:
+        prompts: how many.
+        metric: of `indirect_effect.METRICS`.
+    """
     sample = slice(0, prompts)
     some = TrainPrompts(train.tokens[sample], [train.partners[0][sample]], train.answers[:1, sample])
-    by_layer = patch_candidates(run, some, candidates)
+    by_layer = patch_candidates(run, some, candidates, metric)
     return {layer: effects[0].cpu().numpy() for layer, (effects, _) in by_layer.items()}
 
 

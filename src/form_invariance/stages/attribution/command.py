@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
-from form_invariance.experiment.options import RunOptions, recorded
+from form_invariance.experiment.options import Ranking, RunOptions, recorded
 
 
-def attribution(*, model: RunOptions, dataset: Path, corrupt_table: Path, candidates: int, output: Path) -> None:
-    """Estimate the indirect effect of every late neuron in one cell.
+def attribution(
+    *, model: RunOptions, dataset: Path, corrupt_table: Path, candidates: int, ranking: Ranking, output: Path
+) -> None:
+    """Estimate the effect of every late neuron in one cell.
 
     Args:
         corrupt_table: corrupt partners of the cell
@@ -15,6 +17,7 @@ def attribution(*, model: RunOptions, dataset: Path, corrupt_table: Path, candid
     """
     settings = recorded(locals())
 
+    from form_invariance.experiment.indirect_effect import RANKINGS
     from form_invariance.experiment.run import load_run, of_run
     from form_invariance.stages.attribution.compute import first_stage
     from form_invariance.stages.attribution.table import ATTRIBUTION
@@ -24,5 +27,5 @@ def attribution(*, model: RunOptions, dataset: Path, corrupt_table: Path, candid
 
     run = load_run(model)
     train = read_train(dataset, corrupt_table, run.tokenizer, run.model.device)
-    table = first_stage(run, train, candidates)
+    table = first_stage(run, train, candidates, RANKINGS[ranking])
     write_table(table, output, ATTRIBUTION, {**settings, **of_run(run)}, common_keys(dataset))

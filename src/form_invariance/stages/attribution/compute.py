@@ -1,5 +1,7 @@
 """Attribution patching of all late neurons at the last token (stage 1; paper, section 4.2, Eq. 5)."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import torch
@@ -13,16 +15,25 @@ from form_invariance.model.replay import LastTokenCache, build_cache, last_token
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.statistics import ranks
 
+_OBJECTIVES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    # At the clean run ∂IE = ½ ∂(logit[r'] - logit[r]) exactly: the normalisers of the log-probabilities cancel.
+    "indirect_effect": lambda z, answers: 0.5 * z.gather(1, answers).diff(),
+    "probability": lambda z, answers: -z.softmax(-1).gather(1, answers[:, :1]),
+}
+"""What has an effect's gradient at the clean run, (B, 1), from logits (B, V) and the answers (B, 2)."""
 
-def effect_gradient(model: Decoder, cache: LastTokenCache, answers: Tensor) -> Tensor:
-    """Gradient of the indirect effect with respect to the last token's neurons, at the clean run.
 
-    There, ∂IE = ½ ∂(logit[r'] - logit[r]) exactly: the normalisers of the two log-probabilities cancel.
+def effect_gradient(
+    model: Decoder, cache: LastTokenCache, answers: Tensor, metric: str = "indirect_effect"
+) -> Tensor:
+    """Gradient of an effect with respect to the last token's neurons, at the clean run.
+
     Only the last token's path through the late layers is differentiated, and no weight's gradient is kept.
 
     Args:
         cache: of the clean prompts.
         answers: token ids of the clean and of the corrupt answer, (B, 2).
+        metric: of `indirect_effect.RANKINGS`.
 
     Returns:
         (late layers, B, m).
@@ -35,30 +46,36 @@ def effect_gradient(model: Decoder, cache: LastTokenCache, answers: Tensor) -> T
 
     with torch.enable_grad():
         x = replay(model, cache, cache.residual[0][:, None].clone(), cache.first, on_neurons=keep)
-        picked = logits(model, x[:, 0]).gather(1, answers)
-        objective = 0.5 * (picked[:, 1] - picked[:, 0]).sum()
-        gradients = torch.autograd.grad(objective, activations)
+        objective = _OBJECTIVES[metric](logits(model, x[:, 0]), answers)
+        gradients = torch.autograd.grad(objective.sum(), activations)
     return torch.stack([gradient[:, 0] for gradient in gradients])
 
 
 def attribute(
-    model: Decoder, tokens: Tensor, corrupt: Tensor, answers: Tensor, first: int, batch: int = 128
+    model: Decoder,
+    tokens: Tensor,
+    corrupt: Tensor,
+    answers: Tensor,
+    first: int,
+    batch: int = 128,
+    metric: str = "indirect_effect",
 ) -> Tensor:
-    """First-order indirect effect of every late neuron on every prompt (paper, Eq. 5).
+    """First-order effect of every late neuron on every prompt (paper, Eq. 5).
 
     Args:
         tokens: clean prompts, (P, T), shorter ones padded on the left (`model.batches`).
         corrupt: the corrupt prompts' last-token activations, (late layers, P, m).
         answers: token ids of the clean and of the corrupt answer, (P, 2).
         first: first late layer.
+        metric: of `indirect_effect.RANKINGS`.
 
     Returns:
-        (a_corrupt - a_clean) · ∂IE/∂a, (late layers, P, m), float32.
+        (a_corrupt - a_clean) · ∂effect/∂a, (late layers, P, m), float32.
     """
     every, attributions = [], []
     for rows, batch_tokens in by_length(tokens, batch):
         cache = build_cache(model, batch_tokens, first)
-        gradient = effect_gradient(model, cache, answers[rows])
+        gradient = effect_gradient(model, cache, answers[rows], metric)
         change = (corrupt[:, rows] - cache.neurons).float()
         every.append(rows)
         attributions.append(check_finite(change * gradient.float(), "the attributions"))
@@ -105,12 +122,13 @@ def corrupt_activations(run: Run, partners: list[str]) -> Tensor:
     return last_token_neurons(run.model, run.tokens(partners), run.first)
 
 
-def first_stage(run: Run, train: TrainPrompts, candidates: int) -> pd.DataFrame:
+def first_stage(run: Run, train: TrainPrompts, candidates: int, metric: str = "indirect_effect") -> pd.DataFrame:
     """The attribution table of a cell, by the first draw of corrupt partners.
 
     Args:
         candidates: how many neurons of a layer go on to exact patching.
+        metric: of `indirect_effect.RANKINGS`.
     """
     corrupt = corrupt_activations(run, train.partners[0])
-    effects = attribute(run.model, train.tokens, corrupt, train.answers[0], run.first)
+    effects = attribute(run.model, train.tokens, corrupt, train.answers[0], run.first, metric=metric)
     return attribution_table(effects.cpu().numpy(), run.first, candidates)

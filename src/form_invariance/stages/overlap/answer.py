@@ -7,6 +7,7 @@ import pandas as pd
 from form_invariance.experiment.answers import Answer, in_how_many, percent
 from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.stages.overlap.table import (
+    BEST,
     FORMAT_CORRELATION,
     OVERLAP,
     RELIABILITY,
@@ -41,10 +42,21 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         f"layer and {candidates} for random candidates. If each format is ranked by a part of its "
         f"prompts, they overlap by {across}; as many parts of one format's prompts overlap by {ceiling}, the "
         f"most to expect. The Jaccard is surely above chance {in_how_many(beyond_chance(own)['low'] > 0)} "
-        f"operators{but}. "
+        f"operators{but}. {_best(again[again['k'] == k], k)} "
         f"{_correlation(tables['format_correlation'])}"
     )
     return [Answer(QUESTIONS["same"].label, sentence, table, ("differing", "overlap"))]
+
+
+def _best(table: pd.DataFrame, k: int) -> str:
+    """What the best neurons of a format do to the right answer, and the share of one prompt in their effects."""
+    means = table.drop_duplicates(["operator", "format"])[[*BEST]].mean()
+    by_probability, raising, largest = (percent(mean) for mean in means)
+    return (
+        f"Patching raises the right answer's probability for {raising} of a format's best {k}, they overlap by "
+        f"{by_probability} with the {k} that lower it most, and a single prompt makes up {largest} of the median "
+        f"one's effect (means over formats and operators)."
+    )
 
 
 def _correlation(table: pd.DataFrame) -> str:

@@ -26,6 +26,7 @@ from form_invariance.stages.overlap.chance import (
     regions_of,
 )
 from form_invariance.stages.overlap.jaccard import RanksOf, halves, jaccard, parts, pooled_jaccards, set_sizes
+from form_invariance.stages.overlap.table import BEST
 from form_invariance.statistics import UNSEEN, bootstrap_weights, normal_interval, trimmed_mean
 from form_invariance.tables.columns import EVERY_LAYER
 
@@ -177,7 +178,7 @@ def reliability_table(cells: Mapping[str, Effects], ks: Sequence[int], seed: int
     are the ceiling of `across_parts`, which has as many rankings by as many prompts.
 
     Returns:
-        The reliability table: mean Jaccard over the repeats of each kind, and their percentiles.
+        The reliability table: mean Jaccard over the repeats of each kind, their percentiles, and `BEST`.
     """
     layers = common_layers(cells, ks)
     rows = []
@@ -189,4 +190,24 @@ def reliability_table(cells: Mapping[str, Effects], ks: Sequence[int], seed: int
             low, high = np.nanquantile(repeats, [0.025, 0.975], axis=0)
             means = np.nanmean(repeats, axis=0)
         rows += [(k, name, kind, *values) for k, *values in zip(ks, means, low, high, strict=True)]
-    return pd.DataFrame(rows, columns=["k", "format", "kind", "jaccard", "low", "high"])
+    table = pd.DataFrame(rows, columns=["k", "format", "kind", "jaccard", "low", "high"])
+    best = [(k, name, *values) for name, cell in cells.items() for k, *values in _best(cell, layers, ks)]
+    return table.merge(pd.DataFrame(best, columns=["k", "format", *BEST]), "left", ["k", "format"])
+
+
+def _best(cell: Effects, layers: Sequence[int], ks: Sequence[int]) -> Iterator[tuple[float, ...]]:
+    """Each k and the columns `BEST` of one format; NaN where it has no member."""
+
+    def both(layer: int) -> list[np.ndarray]:
+        falls = -cell.probability_change[layer]
+        return [cell.ranks(layer)[None], cell.ranks(layer, lambda _: falls)[None]]
+
+    tables = []
+    for layer in layers:
+        sizes = pd.DataFrame(np.abs(cell.by_prompt(layer)))  # (P, C)
+        columns = {"raising": cell.probability_change[layer] > 0, "largest_prompt": sizes.max() / sizes.sum()}
+        tables.append(pd.DataFrame({"rank": cell.ranks(layer)[cell.candidates[layer]], **columns}))
+    every = pd.concat(tables)
+    for k, by_probability in zip(ks, pooled_jaccards(both, layers, ks)[0], strict=True):
+        best = every[every["rank"] < k]
+        yield k, by_probability, best["raising"].mean(), best["largest_prompt"].median()

@@ -20,6 +20,18 @@ OVERLAP = Schema(
     },
     ("model", "operator"),
 )
+BEST = {
+    "by_probability": number(
+        "Jaccard of the format's top k and those of its candidates whose patch lowers the right answer's "
+        "probability most in the mean, pooled over the late layers; NaN in across_parts, as the next two"
+    ),
+    "raising": number("share of its top k whose patch raises the right answer's probability in the mean"),
+    "largest_prompt": number(
+        "median over its top k of one prompt's share: largest |effect| / sum of |effect| over the prompts, each a "
+        "mean over the draws"
+    ),
+}
+"""What is said of the best neurons of a format, for each k; every kind has the same."""
 RELIABILITY = Schema(
     "reliability",
     {
@@ -33,6 +45,7 @@ RELIABILITY = Schema(
         "jaccard": number("mean Jaccard of the top-k sets, pooled over the late layers"),
         "low": number("2.5 % percentile over repeats"),
         "high": number("97.5 % percentile over repeats"),
+        **BEST,
     },
     ("model", "operator"),
 )

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.experiment.options import RunOptions, recorded
+from form_invariance.experiment.options import Ranking, RunOptions, recorded
 
 
 def patching(
@@ -11,20 +11,22 @@ def patching(
     dataset: Path,
     corrupt_table: Path,
     attribution: Path,
+    ranking: Ranking,
     output: Path,
     ranking_output: Path,
 ) -> None:
-    """Compute the exact indirect effect of every candidate in one cell, by replay, and rank the candidates.
+    """Compute the exact effect of every candidate in one cell, by replay, and rank the candidates.
 
     Args:
         corrupt_table: corrupt partners of the cell
-        output: indirect effects by prompt (safetensors)
+        output: effects by prompt (safetensors)
         ranking_output: ranking table
     """
     settings = recorded(locals())
 
     import sys
 
+    from form_invariance.experiment.indirect_effect import RANKINGS
     from form_invariance.experiment.membership import to_tensors
     from form_invariance.experiment.run import load_run, of_run
     from form_invariance.stages.attribution.candidates import read_candidates
@@ -39,10 +41,10 @@ def patching(
     run, keys = load_run(model), common_keys(dataset)
     train = read_train(dataset, corrupt_table, run.tokenizer, run.model.device)
     candidates = read_candidates(attribution, run.late, run.model.device)
-    tensors = to_tensors(patch_candidates(run, train, candidates), candidates)
+    tensors = to_tensors(patch_candidates(run, train, candidates, RANKINGS[ranking]), candidates)
     effects = {name: one.cpu().numpy() for name, one in tensors.items()}
     estimates = read_table(attribution, ATTRIBUTION)
-    ranking = rank_cell(effects, estimates)
+    table = rank_cell(effects, estimates)
     provenance = {
         **settings,
         **of_run(run),
@@ -52,11 +54,11 @@ def patching(
         "prompts": len(train.tokens),
     }
     write_tensors(effects, output, "indirect_effects", provenance, keys)
-    recall = recall_of_attribution(ranking, estimates)
+    recall = recall_of_attribution(table, estimates)
     if recall is not None:
         provenance["recall_of_attribution"] = recall
         contained = (
             f"the {CHECKED} best of a layer by attribution contain {recall:.1%} of its exact {CHECKED} best"
         )
         print(f"all neurons were patched: {contained} (mean over layers)", file=sys.stderr)
-    write_table(ranking, ranking_output, RANKING, provenance, keys)
+    write_table(table, ranking_output, RANKING, provenance, keys)

@@ -68,7 +68,7 @@ def patch_neurons(
         x = replay(model, cache, torch.cat([before, patched], dim=1), layer + 1)
         effect = effects_beside_clean(model, layer, x, ordinary, answers, near, metric).float()
         if not effect.isfinite().all():
-            raise RuntimeError(f"layer {layer}: an indirect effect exceeds float32's range")
+            raise RuntimeError(f"layer {layer}: an effect exceeds float32's range")
         effects.append(effect)
     return torch.cat(effects, dim=-1)
 

@@ -1,4 +1,4 @@
-"""The ranking by exact indirect effect."""
+"""The ranking by exact effect."""
 
 from form_invariance.tables.columns import CELL, NEURON, Schema, integer, number
 
@@ -7,7 +7,10 @@ RANKING = Schema(
     {
         **NEURON,
         "rank": integer("rank by ie_mean within the layer, 1 = best"),
-        "ie_mean": number("mean over train prompts of the exact indirect effect"),
+        "ie_mean": number(
+            "mean over train prompts of the exact indirect effect, or with `ranking: probability` of the fall of "
+            "the clean answer's probability"
+        ),
         "ie_std": number("sample standard deviation of the same"),
         "ie_median": number("median of the same"),
         "ie_trimmed_mean": number("mean of the same without the lowest and highest 10 %"),
