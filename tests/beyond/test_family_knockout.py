@@ -1,5 +1,6 @@
 """Family knockout: rules by hand, sets by brute force, losses against hooks, and labels that mean nothing."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -188,7 +189,9 @@ def test_a_cells_rows_are_of_the_streams_of_their_seed(monkeypatch):
     said = whole.set_index("metric")["verdict"].eq("yes").to_dict()
     assert said == {metric: metric == "probability" for metric in METRICS}
     (found,) = answer({"family_knockout": table}, 100)
-    assert found.sentence.endswith("By the probability of the answer, the primary metric: yes.")
+    row = whole.set_index("metric").loc["probability"]
+    assert f"they cost {row['first']:z.3f} of the answer's probability" in found.sentence
+    assert re.search(rf"Difference {row['difference']:z.3f} \[.*\]: yes", found.sentence)
     assert found.sentence.count("(matched by variance)") == 1, "of all families together"
     assert len(table) == 3 * (2 + 1 + 1) + (len(pairs) - 3) * (1 + 1 + 1)
     for row in table[table["format"] == ALL].to_dict("records"):

@@ -28,24 +28,22 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
                 QUESTION, "Undefined: no shared neuron has a label that can be tried.", over, ("family_knockout",)
             )
         ]
-    row = whole[whole["metric"] == "accuracy"].iloc[0]
-    matching, other, difference, low, high = (
-        f"{100 * row[name]:z.1f} %" for name in ("first", "second", "difference", "low", "high")
-    )
+    row, right = (whole[whole["metric"] == metric].iloc[0] for metric in (PRIMARY, "accuracy"))
     sentence = (
         f"{row['labelled']} labelled neurons in {row['cells']} cells (k = {row['k']}). If neurons are ablated "
-        f"whose rule holds for the prompt ({row['ablated']:.1f} in the mean), {matching} of the answers are lost; "
-        f"if as many of the same layers are whose rules do not hold, {other}. Difference {difference} [{low}, "
-        f"{high}] by accuracy{_not_shared(every)}. By the probability of the "
-        f"answer, the primary metric: {whole.loc[whole['metric'] == PRIMARY, 'verdict'].iloc[0]}."
+        f"whose rule holds for the prompt ({row['ablated']:.1f} in the mean), they cost {row['first']:z.3f} "
+        f"of the answer's probability; as many of these layers whose rules do not hold, {row['second']:z.3f}. "
+        f"Difference {_difference(row)}: {row['verdict']}{_not_shared(every)}. By accuracy {_difference(right)}."
     )
     return [Answer(QUESTION, sentence, over, ("family_knockout",))]
 
 
+def _difference(row: pd.Series) -> str:
+    return f"{row['difference']:z.3f} [{row['low']:z.3f}, {row['high']:z.3f}]"
+
+
 def _not_shared(every: pd.DataFrame) -> str:
     """The same difference of the neurons that are not shared, as a part of a sentence."""
-    rows = every[(every["metric"] == "accuracy") & (every["neurons"] != SHARED)]
-    said = [
-        f"{100 * row['difference']:z.1f} % ({row['neurons'].replace('_', ' by ')})" for _, row in rows.iterrows()
-    ]
+    rows = every[(every["metric"] == PRIMARY) & (every["neurons"] != SHARED)]
+    said = [f"{row['difference']:z.3f} ({row['neurons'].replace('_', ' by ')})" for _, row in rows.iterrows()]
     return f"; of neurons that are not shared {' and '.join(said)}" if said else ""
