@@ -98,7 +98,7 @@ WRONG = [  # functions, argument, what the message has, wrong values
     (["make_prompts"], "rows", "^rows|template|cannot encode", [*NO_TABLE, *BAD_FIELDS]),
     (["make_prompts"], "rows", "^rows: row 1 .* column 'answer'", cells(ROWS, "answer", [*NO_TEXT, [], {"1": 2}])),
     (["make_prompts"], "answer", "^rows: ", [*NO_SINGLE, None, "sum", ("answer",)]),
-    (["exact_effects"], "metric", "^metric: .*one of indirect_effect, logit_diff", [*NO_SINGLE, None, "KL"]),
+    (["exact_effects"], "metric", "^metric: .*indirect_effect, probability, logit", [*NO_SINGLE, None, "KL"]),
     (["scout"], "tables", "^tables: .* must be a CSV file|cannot be read", [None, 3, [3], "", "nowhere.csv"]),
     (["scout"], "templates", "template", BAD_WORDINGS),
     (["scout"], "seed", "^seed: ", [*NO_SINGLE, None, -1, 2.5]),
