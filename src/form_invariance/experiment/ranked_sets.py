@@ -1,13 +1,17 @@
 """The neurons of all cells as the train prompts rank them: circuits, each cell's best, and matched controls."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from form_invariance.experiment.controls import NOT_DRAWN, Draws, NeuronSet, controls
+from form_invariance.experiment.means import read_means
 from form_invariance.experiment.membership import Effects
-from form_invariance.experiment.neuron_sets import CIRCUIT, HALVES, MATCHED
+from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT, HALVES, MATCHED
+from form_invariance.model.decoder import Decoder
+from form_invariance.tables.keys import by_key
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,14 @@ def circuits(ranked: Ranked, k: int) -> Iterator[NeuronSet]:
             yield ranked_set(operator, half + CIRCUIT, k, ranked.shared(k, operator, half))
 
 
+def best_of(ranked: Ranked, k: int, cells: Iterable[tuple[str, str]]) -> Iterator[NeuronSet]:
+    """The k best of cells (format, operator), also ranked by either half of the train prompts."""
+    cells = list(cells)
+    for half in ("", *HALVES):
+        for format, operator in cells:
+            yield ranked_set(operator, half + BEST_IN + format, k, ranked.best(k, format, operator, half))
+
+
 def circuit_controls(
     ranked: Ranked, k: int, values: Mapping[str, Mapping[str, np.ndarray]], draws: Draws
 ) -> Iterator[NeuronSet]:
@@ -85,3 +97,21 @@ def circuit_controls(
 def matched_by(effects: Effects, variance: np.ndarray) -> dict[str, np.ndarray]:
     """What the controls of a cell are matched by, (late layers, m); `variance` of the last token's activations."""
     return {"variance": variance, "effect": np.stack([effects.means(layer) for layer in effects.candidates])}
+
+
+def matched_in(
+    format: str,
+    effects: Mapping[tuple[str, str], Effects],
+    mean_caches: Iterable[Path],
+    model: Decoder,
+    first: int,
+) -> dict[str, dict[str, np.ndarray]]:
+    """`matched_by` of every operator in one format, whose templates have the mean caches.
+
+    Args:
+        first: first late layer.
+    """
+    return {
+        operator: matched_by(effects[format, operator], read_means(path, model).late_variance(first))
+        for operator, path in by_key(mean_caches, "operator").items()
+    }

@@ -11,7 +11,7 @@ from form_invariance.experiment.contrasts.entries import ALL_LOSS, OWN_LOSS, PRI
 from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.experiment.contrasts.rows import overall
 from form_invariance.experiment.contrasts.table import CONTRASTS
-from form_invariance.experiment.contrasts.verdicts import AT_FLOOR, asked, in_words
+from form_invariance.experiment.contrasts.verdicts import AT_FLOOR, decided
 from form_invariance.experiment.intervention_kinds import DIRECT, KEEP_ONLY, KNOCKOUT
 from form_invariance.experiment.neuron_sets import LAYERS_OF_BEST
 from form_invariance.tables.columns import ALL
@@ -40,10 +40,8 @@ def _where(row: Mapping[Any, Any]) -> str:
     return f"at k = {row['at_k']} (own best: {percent(row['share'])} of what can be {can}{note})"
 
 
-def _decided(contrasts: pd.DataFrame, k: int) -> Rows:
-    rows = in_words(pd.concat(asked(contrasts), ignore_index=True))
-    rows = overall(rows[(rows["k"] == k) & (rows["cells"] > 0)])
-    return {(row["question"], row["metric"]): row for row in rows.to_dict("records")}
+def _measured(rows: pd.DataFrame) -> Rows:
+    return {(row["question"], row["metric"]): row for row in rows[rows["cells"] > 0].to_dict("records")}
 
 
 _DID = {KNOCKOUT: ("Knocked out", "cost"), KEEP_ONLY: ("Kept alone", "keep")}
@@ -130,5 +128,5 @@ def _over_formats(rows: pd.DataFrame) -> pd.DataFrame:
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Exchange between formats, the shared and the rest, operators, and what is written."""
     contrasts = tables["contrasts"]
-    rows, primary = _decided(contrasts, k), contrasts[contrasts["metric"] == PRIMARY]
+    rows, primary = _measured(decided(contrasts, k)), contrasts[contrasts["metric"] == PRIMARY]
     return [of(rows, primary) for of in (_exchange, _shared, _specific, _written)]

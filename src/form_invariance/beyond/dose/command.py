@@ -46,21 +46,18 @@ def dose(
     from form_invariance.experiment.means import read_means
     from form_invariance.experiment.measurements import DOSE_PROMPTS
     from form_invariance.experiment.membership import Membership, common_layers, read_effects
-    from form_invariance.experiment.ranked_sets import matched_by, ranked
+    from form_invariance.experiment.ranked_sets import matched_in, ranked
     from form_invariance.experiment.run import load_run, of_run
     from form_invariance.stages.dataset.prompts import eval_prompts, eval_rows
     from form_invariance.stages.dataset.table import DATASET
     from form_invariance.tables.files import read_table, write_table
-    from form_invariance.tables.keys import by_cell, by_key, keys_of
+    from form_invariance.tables.keys import by_cell, keys_of
 
     run, keys = load_run(model), keys_of(dataset)
     form, operator = cell = keys["format"], keys["operator"]
     patched = read_effects(by_cell(effects), Membership(membership, seed))
     common_layers(patched, k)
-    values = {
-        name: matched_by(patched[form, name], read_means(path, run.model).late_variance(run.first))
-        for name, path in by_key(mean_caches, "operator").items()
-    }
+    values = matched_in(form, patched, mean_caches, run.model, run.first)
     means = read_means(mean_cache, run.model)
     problems = read_table(dataset, DATASET)
     started = start(run, *eval_prompts(problems, run.tokenizer, run.model.device), center_logits)

@@ -1,4 +1,4 @@
-"""What is lost along the dose: sets of every size are knocked out or kept alone, each beside fair controls.
+"""What is lost along the dose: sets of every size are knocked out or kept alone, and compared with fair controls.
 
 Everything is done at the last token, where the neurons were ranked. An ablated neuron takes its mean over prompts
 of the cell's template. A knockout changes what each late layer adds to the residual stream. Controls of equal norm
@@ -34,7 +34,7 @@ from form_invariance.experiment.neuron_sets import (
     OWN_BEST,
     RANDOM_DIRECTION,
 )
-from form_invariance.experiment.ranked_sets import Ranked, circuit_controls
+from form_invariance.experiment.ranked_sets import Ranked, circuit_controls, ranked_set
 from form_invariance.experiment.readout import Readout, read_out
 from form_invariance.model.decoder import after_attention, after_neurons, neurons
 from form_invariance.model.replay import attend, change_neurons
@@ -134,19 +134,12 @@ def _equal_norm(
             continue
         masks = equal_norm_masks(ranked, members, k, form, operator, draws)
         along = _directions(shape, draws, operator, form, k, ending)
-        label = {"operator": operator, "k": k}
-        sets = [
-            *(
-                NeuronSet({**label, "neurons": EQUAL_NORM + ending, "seed": i}, mask)
-                for i, mask in enumerate(masks)
-            ),
-            *(
-                NeuronSet({**label, "neurons": RANDOM_DIRECTION + ending, "seed": i}, members)
-                for i in range(len(along))
-            ),
+        scaled = [ranked_set(operator, EQUAL_NORM + ending, k, mask, draw) for draw, mask in enumerate(masks)]
+        directed = [
+            ranked_set(operator, RANDOM_DIRECTION + ending, k, members, draw) for draw in range(len(along))
         ]
-        given = np.array(masks, dtype=bool).reshape(-1, *members.shape)
-        yield sets, KNOCKOUT, of_equal_norm(started, members, given, along, means)
+        of_draws = np.array(masks, dtype=bool).reshape(-1, *members.shape)
+        yield [*scaled, *directed], KNOCKOUT, of_equal_norm(started, members, of_draws, along, means)
 
 
 def run_cell(
@@ -166,25 +159,27 @@ def run_cell(
     """
     progress = Progress(len(ks), "sizes")
     for k in ks:
-        of_ranks = [one for one in ranked_sets(ranked, k, *cell) if len(one)]
+        by_rank = [members for members in ranked_sets(ranked, k, *cell) if len(members)]
         of_best = list(best_controls(ranked, k, *cell, values[cell[1]], draws))
         matched = [*circuit_controls(ranked, k, values, draws), *of_best]
-        parts = [one for one in parts_of_best(ranked, k, *cell, draws) if len(one)]
-        own, foreign = (
-            [one for one in of_ranks if (one.label["operator"] == cell[1]) == is_own] for is_own in (1, 0)
-        )
+        parts = [members for members in parts_of_best(ranked, k, *cell, draws) if len(members)]
+        knocked_out = [*by_rank, *matched, *parts]
+        own = [members for members in by_rank if members.label["operator"] == cell[1]]
         # No verdict compares what other operators' best keep, so it is not measured by halves.
-        others = [one for one in foreign if one.label["neurons"].startswith(BEST_IN)]
-        knocked_out = [*of_ranks, *matched, *parts]
+        foreign_best = [
+            members
+            for members in by_rank
+            if members.label["operator"] != cell[1] and members.label["neurons"].startswith(BEST_IN)
+        ]
         for intervention, sets, by_half in (
             (KNOCKOUT, knocked_out, knocked_out),
-            (KEEP_ONLY, [*own, *others, *of_best], own),
+            (KEEP_ONLY, [*own, *foreign_best, *of_best], own),
         ):
-            for cache, some in [(means, sets), *with_half_means(by_half, means)]:
-                if some:
-                    masks = INTERVENED[intervention](masks_of(some))
-                    yield some, intervention, intervene(started, masks, cache)
-        if whole := [one for one in own if one.label["neurons"].startswith((CIRCUIT, BEST_IN))]:
+            for cache, tried in [(means, sets), *with_half_means(by_half, means)]:
+                if tried:
+                    masks = INTERVENED[intervention](masks_of(tried))
+                    yield tried, intervention, intervene(started, masks, cache)
+        if whole := [members for members in own if members.label["neurons"].startswith((CIRCUIT, BEST_IN))]:
             yield whole, DIRECT, direct(started, masks_of(whole), means)
         yield from _equal_norm(started, ranked, k, cell, draws, means)
         progress.add(1)

@@ -7,17 +7,15 @@ import numpy as np
 from form_invariance.experiment.controls import Draws, NeuronSet, controls, draw_among
 from form_invariance.experiment.neuron_sets import (
     ALL_LATE,
-    BEST_IN,
     BEST_NOT_SHARED,
     CONTROL_OF,
     EQUAL_NORM,
-    HALVES,
     LAYERS_OF_BEST,
     MATCHED,
     OWN_BEST,
     PART_OF_BEST,
 )
-from form_invariance.experiment.ranked_sets import Ranked, circuits, ranked_set
+from form_invariance.experiment.ranked_sets import Ranked, best_of, circuits, ranked_set
 
 GROUPS = 4
 """Groups of late layers whose neurons are knocked out alone."""
@@ -28,12 +26,10 @@ def ranked_sets(ranked: Ranked, k: int, format: str, operator: str) -> Iterator[
 
     All of them are also ranked by either half of the train prompts.
     """
-    cells = list(ranked.candidates)
     yield from circuits(ranked, k)
-    for half in ("", *HALVES):
-        for name, of in cells:
-            if of == operator or name != format:
-                yield ranked_set(of, half + BEST_IN + name, k, ranked.best(k, name, of, half))
+    yield from best_of(
+        ranked, k, ((name, of) for name, of in ranked.candidates if of == operator or name != format)
+    )
 
 
 def parts_of_best(ranked: Ranked, k: int, format: str, operator: str, draws: Draws) -> Iterator[NeuronSet]:

@@ -14,17 +14,16 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from form_invariance.beyond.residual_exchange.compute import of_prompts
 from form_invariance.beyond.residual_exchange.table import ANSWER, ARRIVAL_PROBES, ATTENTION, CARRY, MLP
 from form_invariance.experiment.run import Run
-from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import Decoder, after_attention
 from form_invariance.model.memory import working_bytes
-from form_invariance.model.replay import LastTokenCache, attend, build_cache
+from form_invariance.model.replay import LastTokenCache, attend
 from form_invariance.problems.tasks import UNKNOWN, WHOLE, carries
 from form_invariance.stages.probe.compute import choose_prompts, probe_rows, tasks
 from form_invariance.stages.probe.summary import EVERY_OPERATOR
 
-_BATCH = 32
 _STATE_BYTES = 2**31
 
 
@@ -41,9 +40,7 @@ def _points(model: Decoder, cache: LastTokenCache, layers: range) -> Tensor:
 @torch.no_grad()
 def states(run: Run, prompts: Sequence[str], layers: range) -> Tensor:
     """The last token's residual stream after attention and after the MLP, (layers, 2, P, d), float32."""
-    rows, batches = zip(*by_length(run.tokens(prompts), _BATCH), strict=True)
-    points = partial(_points, run.model, layers=layers)
-    return in_order(rows, [points(build_cache(run.model, batch, layers.start)) for batch in batches], 2)
+    return of_prompts(run, prompts, layers.start, partial(_points, run.model, layers=layers), dim=2)
 
 
 def targets(problems: pd.DataFrame, expression: str) -> Iterator[tuple[str, np.ndarray]]:

@@ -16,7 +16,7 @@ A state may contain its format, and neurons of that format alone may read it. So
 neurons. Where copying donors decide as much, what has arrived is no more arithmetic than a copied number is.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -68,6 +68,19 @@ def read_two(model: Decoder, x: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]
     return torch.cat(probabilities).view(*x.shape[:2], 2), torch.cat(predicted).view(x.shape[:2])
 
 
+def of_prompts(
+    run: Run, prompts: Sequence[str], first: int, read: Callable[[LastTokenCache], Tensor], dim: int = 0
+) -> Tensor:
+    """What every prompt has.
+
+    Args:
+        first: first layer of the caches.
+        read: of a cache, with the prompts in the dimension `dim`.
+    """
+    rows, batches = zip(*by_length(run.tokens(prompts), _BATCH), strict=True)
+    return in_order(rows, [read(build_cache(run.model, batch, first)) for batch in batches], dim)
+
+
 def of_donors(
     run: Run, donations: pd.DataFrame, first: int, read: Callable[[LastTokenCache], Tensor]
 ) -> tuple[Tensor, Tensor]:
@@ -78,9 +91,7 @@ def of_donors(
         read: of a cache, (B, ...).
     """
     prompts, donor_of = np.unique(donations["donor_prompt"], return_inverse=True)
-    rows, batches = zip(*by_length(run.tokens(prompts.tolist()), _BATCH), strict=True)
-    values = [read(build_cache(run.model, batch, first)) for batch in batches]
-    return in_order(rows, values, 0), torch.from_numpy(donor_of).to(run.model.device)
+    return of_prompts(run, prompts.tolist(), first, read), torch.from_numpy(donor_of).to(run.model.device)
 
 
 def of_targets(

@@ -9,9 +9,8 @@ from form_invariance.beyond.specificity.table import FEWEST
 from form_invariance.experiment.answers import Answer, percent
 from form_invariance.experiment.contrasts.cells import OWN
 from form_invariance.experiment.contrasts.questions import QUESTIONS
-from form_invariance.experiment.contrasts.rows import overall
 from form_invariance.experiment.contrasts.table import CONTRASTS
-from form_invariance.experiment.contrasts.verdicts import asked, in_words
+from form_invariance.experiment.contrasts.verdicts import decided
 from form_invariance.tables.columns import ALL
 
 INPUTS = {"contrasts": CONTRASTS}
@@ -21,13 +20,13 @@ CONTROL = "circuit_minus_control"
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """What the circuit's knockout costs on every task, own problems first."""
     contrasts, label = tables["contrasts"], QUESTIONS["computed"].label
-    decided = in_words(pd.concat(asked(contrasts), ignore_index=True))
-    decided = overall(decided[(decided["question"] == "computed") & (decided["k"] == k)]).set_index("metric")
-    size = int(decided["at_k"].iloc[0])
+    rows = decided(contrasts, k)
+    rows = rows[rows["question"] == "computed"].set_index("metric")
+    size = int(rows["at_k"].iloc[0])
     tasks = contrasts[(contrasts["contrast"] == CONTROL) & (contrasts["k"] == size)]
     tasks = tasks[(tasks["format"] == ALL) & (tasks["operator"] == ALL)]
     shown = tasks.drop(columns=["k", "intervention", "contrast", "metric"])
-    row, margin = (decided[decided.index == metric].iloc[0] for metric in ("probability", "margin"))
+    row, margin = (rows[rows.index == metric].iloc[0] for metric in ("probability", "margin"))
     if not row["cells"]:
         measured = shown.loc[shown["task"] == OWN, "cells"].sum()
         why = f"no task that copies has {FEWEST} right answers" if measured else "no neuron is shared"

@@ -55,16 +55,15 @@ def specificity(
     from form_invariance.beyond.specificity.table import MOST
     from form_invariance.beyond.specificity.tasks import other_task, read_text, text_task
     from form_invariance.experiment.controls import Draws
-    from form_invariance.experiment.means import read_means
     from form_invariance.experiment.measurements import SPECIFICITY_PROMPTS
     from form_invariance.experiment.membership import Membership, common_layers, read_effects
     from form_invariance.experiment.options import json_object
-    from form_invariance.experiment.ranked_sets import matched_by, ranked
+    from form_invariance.experiment.ranked_sets import matched_in, ranked
     from form_invariance.experiment.run import load_run, of_run
     from form_invariance.experiment.task_options import limits_of
     from form_invariance.problems.configured import task_of
     from form_invariance.tables.files import write_table
-    from form_invariance.tables.keys import by_cell, by_key, common_keys
+    from form_invariance.tables.keys import by_cell, common_keys
     from form_invariance.tables.progress import track
 
     given, operands = json_object(tasks, "--tasks"), limits_of(limits, "--tasks")
@@ -72,10 +71,7 @@ def specificity(
     form, most = keys["format"], max(MOST, prompts)
     patched = read_effects(by_cell(effects), Membership(membership, seed))
     common_layers(patched, k)
-    values = {
-        operator: matched_by(patched[form, operator], read_means(path, run.model).late_variance(run.first))
-        for operator, path in by_key(mean_caches, "operator").items()
-    }
+    values = matched_in(form, patched, mean_caches, run.model, run.first)
     sets = sets_of(ranked(patched), sorted(set(k)), form, values, Draws(0, matched_seeds, seed))
     plain = text_task(run, read_text(text, text_sha256) if text else PLAIN_TEXT, most)
     others = [

@@ -15,8 +15,7 @@ from form_invariance.experiment.controls import NOT_DRAWN, Draws, NeuronSet, lab
 from form_invariance.experiment.intervene import intervene, start, unmodified
 from form_invariance.experiment.intervention_kinds import KNOCKOUT
 from form_invariance.experiment.measurements import TASK_MEANS, UNMODIFIED, rows_of
-from form_invariance.experiment.neuron_sets import BEST_IN, HALVES
-from form_invariance.experiment.ranked_sets import Ranked, circuit_controls, circuits, ranked_set
+from form_invariance.experiment.ranked_sets import Ranked, best_of, circuit_controls, circuits
 from form_invariance.experiment.run import Run
 
 
@@ -34,10 +33,7 @@ def sets_of(
     for k in ks:
         sets += circuits(ranked, k)
         sets += circuit_controls(ranked, k, values, draws)
-        for half in ("", *HALVES):
-            for operator in ranked.operators:
-                best = ranked.best(k, format, operator, half)
-                sets.append(ranked_set(operator, half + BEST_IN + format, k, best))
+        sets += best_of(ranked, k, ((format, operator) for operator in ranked.operators))
     return [one for one in sets if len(one)]
 
 

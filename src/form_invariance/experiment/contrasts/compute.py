@@ -19,11 +19,17 @@ from form_invariance.experiment.contrasts.values import Values
 
 def pair_of(values: Values, cell: Cell) -> Pair:
     """The two values of a cell, with those by either half of the prompts of rankings and of means."""
-    halves = {}
-    for source, names in SOURCES.items():
-        by_half = [[float(value.mean[0]) for value in values(cell.by(half))] for half in names]
-        halves[source] = np.transpose(by_half)
-    return replace(compare(*values(cell)), halves=halves)
+    by_half = {source: [values(cell.by(half)) for half in halves] for source, halves in SOURCES.items()}
+    return _with_halves(values(cell), by_half)
+
+
+def _with_halves(both: tuple[Value, Value], by_half: Mapping[str, Sequence[tuple[Value, Value]]]) -> Pair:
+    """A pair of two values that are also known by halves, by source."""
+    halves = {
+        source: np.array([[float(value.mean[0]) for value in side] for side in zip(*known, strict=True)])
+        for source, known in by_half.items()
+    }
+    return replace(compare(*both), halves=halves)
 
 
 def _cells(entry: Contrast, measured: Measured, **setting: Any) -> Mapping[tuple[str, str], Cell]:
@@ -62,11 +68,14 @@ def _rows(entry: Contrast, cells: Mapping[tuple[str, str], Cell]) -> Iterator[di
 def _rival_pairs(rivals: Callable[[Cell], Mapping[str, tuple[Value, Value]]], cell: Cell) -> dict[str, Pair]:
     """The pairs of a cell, by rival."""
 
-    def of(name: str) -> Values:
-        nothing = cell.average([]), cell.average([])
-        return lambda cell: rivals(cell).get(name, nothing)
-
-    return {name: pair_of(of(name), cell) for name in rivals(cell)}
+    by_half = {source: [rivals(cell.by(half)) for half in halves] for source, halves in SOURCES.items()}
+    unknown = cell.average([]), cell.average([])
+    return {
+        name: _with_halves(
+            both, {source: [half.get(name, unknown) for half in known] for source, known in by_half.items()}
+        )
+        for name, both in rivals(cell).items()
+    }
 
 
 def contrasts_table(

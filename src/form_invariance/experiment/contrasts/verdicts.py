@@ -15,6 +15,7 @@ from form_invariance.experiment.contrasts.entries import (
     PRIMARY,
 )
 from form_invariance.experiment.contrasts.questions import QUESTIONS, SMALLEST, Part
+from form_invariance.experiment.contrasts.rows import overall
 from form_invariance.experiment.contrasts.values import RATE
 from form_invariance.experiment.intervention_kinds import KNOCKOUT
 from form_invariance.tables.columns import ALL
@@ -134,6 +135,12 @@ def in_words(contrasts: pd.DataFrame) -> pd.DataFrame:
     words = [worded(*row) for row in zip(mixed["verdict"], mixed["difference"], strict=True)]
     others = ~mixed["metric"].isin(["accuracy", PRIMARY, RATE])
     return mixed.assign(verdict=pd.Series(words, mixed.index, object).mask(others, mixed["verdict"]))
+
+
+def decided(contrasts: pd.DataFrame, k: int) -> pd.DataFrame:
+    """The rows over all cells that decide every question at a circuit size, with the words of texts."""
+    rows = in_words(pd.concat(asked(contrasts), ignore_index=True))
+    return overall(rows[rows["k"] == k])
 
 
 def deciding(contrasts: pd.DataFrame) -> pd.Series:
