@@ -1,5 +1,6 @@
 """The commands of form-invariance. Each rule of the workflow calls one; each also runs by hand."""
 
+import ast
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -83,7 +84,7 @@ def _inputs(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[tup
 
 
 def command_line(words: list[str]) -> App:
-    """The command line, with the chosen command alone, so that a light command does not import torch."""
+    """The command line; of commands that are not chosen only the help is read, which imports no torch."""
     app = App(
         name="form_invariance",
         help=__doc__,
@@ -97,16 +98,27 @@ def command_line(words: list[str]) -> App:
         ),
     )
     modules = command_modules()
-    for name in words[:1] if words and words[0] in modules else modules:
-        functions = functions_of(name)
-        if name in functions:
-            app.command(_of_one_run(functions[name]), name=name)
-        else:
-            actions = App(name=name, help=sys.modules[modules[name]].__doc__)
-            for action, function in functions.items():
-                actions.command(_of_one_run(function), name=action)
-            app.command(actions)
+    if not words or words[0] not in modules:
+        for name, module in modules.items():
+            app.command(App(name=name, help=_help_of(name, module)))
+        return app
+    name, functions = words[0], functions_of(words[0])
+    if name in functions:
+        app.command(_of_one_run(functions[name]), name=name)
+    else:
+        actions = App(name=name, help=sys.modules[modules[name]].__doc__)
+        for action, function in functions.items():
+            actions.command(_of_one_run(function), name=action)
+        app.command(actions)
     return app
+
+
+def _help_of(command: str, module: str) -> str:
+    """The help of a command, without an import of its module."""
+    tree = ast.parse((_ROOT.parent / module.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8"))
+    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef))
+    function = next((node for node in functions if node.name == command.replace("-", "_")), tree)
+    return (ast.get_docstring(function) or "").partition("\n")[0]
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -2,8 +2,16 @@
 
 from pathlib import Path
 
+from form_invariance.beyond.neuron_effects.table import NEURON_EFFECTS, PROMOTED_TOKENS, ROW_ACTIVATIONS
+from form_invariance.browser.neurons import Cell
+from form_invariance.browser.page import browser_page
 from form_invariance.errors import UserError
-from form_invariance.experiment.options import Files, OtherFiles
+from form_invariance.experiment.options import Files, OtherFiles, json_object
+from form_invariance.stages.heuristics import map_files
+from form_invariance.stages.heuristics.table import HEURISTICS
+from form_invariance.stages.patching.table import RANKING
+from form_invariance.tables.files import read_table, read_tensors, write_text
+from form_invariance.tables.keys import by_cell, common_keys, matching_cells
 
 
 def browser(
@@ -33,16 +41,6 @@ def browser(
         k: circuit size whose shared neurons are shown
         output: HTML file
     """
-    from form_invariance.beyond.neuron_effects.table import NEURON_EFFECTS, PROMOTED_TOKENS, ROW_ACTIVATIONS
-    from form_invariance.browser.neurons import Cell
-    from form_invariance.browser.page import browser_page
-    from form_invariance.experiment.options import json_object
-    from form_invariance.stages.heuristics import map_files
-    from form_invariance.stages.heuristics.table import HEURISTICS
-    from form_invariance.stages.patching.table import RANKING
-    from form_invariance.tables.files import read_table, read_tensors, write_text
-    from form_invariance.tables.keys import by_cell, common_keys, matching_cells
-
     questions = json_object(asked, "--asked")
     ranked, effects = matching_cells(rankings=rankings, neuron_effects=neuron_effects)
     labelled, mapped = matching_cells(heuristics=heuristics, maps=maps)

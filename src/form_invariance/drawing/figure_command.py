@@ -3,6 +3,9 @@
 from pathlib import Path
 from typing import Annotated
 
+from form_invariance.drawing import style
+from form_invariance.drawing.figures import figure_of
+from form_invariance.tables.inputs import input_paths, read_inputs
 from form_invariance.tables.lineage import OfAnyModel
 
 
@@ -26,10 +29,6 @@ def figure(
         k: circuit size, for figures that show a single one
         output: files, .png .svg or .pdf
     """
-    from form_invariance.drawing import style
-    from form_invariance.drawing.figures import figure_of
-    from form_invariance.tables.inputs import input_paths, read_inputs
-
     draw, inputs = figure_of(stage, name)
     found = read_inputs(input_paths(tables, inputs, "this figure needs"), inputs)
     style.save(draw(found, title, k), output)

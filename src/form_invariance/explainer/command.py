@@ -2,8 +2,24 @@
 
 from pathlib import Path
 
+from form_invariance.beyond.residual_exchange.table import RESIDUAL_SHARES
 from form_invariance.errors import UserError
+from form_invariance.experiment.answers import read_answers
+from form_invariance.experiment.contrasts.table import CONTRASTS
 from form_invariance.experiment.options import Files
+from form_invariance.explainer.page import Explained, render
+from form_invariance.stages.census.table import CENSUS
+from form_invariance.stages.circuit.table import CIRCUIT
+from form_invariance.stages.dataset.table import CORRUPT, DATASET
+from form_invariance.stages.heuristics import map_files
+from form_invariance.stages.heuristics.table import HEURISTICS
+from form_invariance.stages.interventions.table import INTERVENTIONS
+from form_invariance.stages.overlap.table import OVERLAP
+from form_invariance.stages.patching.table import RANKING
+from form_invariance.tables.files import read_tensors, write_text
+from form_invariance.tables.inputs import input_paths, read_inputs
+from form_invariance.tables.keys import by_key, common_keys
+from form_invariance.verdicts.summary.table import VERDICTS
 
 
 def explainer(
@@ -20,23 +36,6 @@ def explainer(
         answers: the report's answers, as JSON
         output: HTML file
     """
-    from form_invariance.beyond.residual_exchange.table import RESIDUAL_SHARES
-    from form_invariance.experiment.answers import read_answers
-    from form_invariance.experiment.contrasts.table import CONTRASTS
-    from form_invariance.explainer.page import Explained, render
-    from form_invariance.stages.census.table import CENSUS
-    from form_invariance.stages.circuit.table import CIRCUIT
-    from form_invariance.stages.dataset.table import CORRUPT, DATASET
-    from form_invariance.stages.heuristics import map_files
-    from form_invariance.stages.heuristics.table import HEURISTICS
-    from form_invariance.stages.interventions.table import INTERVENTIONS
-    from form_invariance.stages.overlap.table import OVERLAP
-    from form_invariance.stages.patching.table import RANKING
-    from form_invariance.tables.files import read_tensors, write_text
-    from form_invariance.tables.inputs import input_paths, read_inputs
-    from form_invariance.tables.keys import by_key, common_keys
-    from form_invariance.verdicts.summary.table import VERDICTS
-
     schemas = [CENSUS, RANKING, INTERVENTIONS, DATASET, CORRUPT, CIRCUIT, OVERLAP]
     schemas += [CONTRASTS, VERDICTS, RESIDUAL_SHARES, *([HEURISTICS] if maps else [])]
     inputs = {schema.name: schema for schema in schemas}

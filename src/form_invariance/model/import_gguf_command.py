@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from form_invariance.errors import UserError
+from form_invariance.model import loading
+from form_invariance.model.gguf import write_folder
 
 
 def import_gguf(file: Path, /, *, output: Path) -> None:
@@ -12,9 +14,6 @@ def import_gguf(file: Path, /, *, output: Path) -> None:
         file: the .gguf file
         output: the folder to write: new, or empty
     """
-    from form_invariance.model import loading
-    from form_invariance.model.gguf import write_folder
-
     if not file.is_file():
         raise UserError(f"{file} is not a file; give a .gguf file")
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):

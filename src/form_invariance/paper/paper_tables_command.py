@@ -4,6 +4,16 @@ from pathlib import Path
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.options import FilesOfModels
+from form_invariance.paper import tables as paper
+from form_invariance.paper.files import write_files
+from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
+from form_invariance.stages.census.table import CENSUS
+from form_invariance.stages.heuristics.names import SHARED
+from form_invariance.stages.heuristics.table import HEURISTICS
+from form_invariance.stages.probe.table import PROBE
+from form_invariance.tables.files import provenance_of
+from form_invariance.tables.inputs import input_paths, read_inputs
+from form_invariance.tables.keys import keys_of
 
 
 def paper_tables(*, tables: FilesOfModels, output_folder: Path) -> None:
@@ -13,17 +23,6 @@ def paper_tables(*, tables: FilesOfModels, output_folder: Path) -> None:
         tables: those of census, probe, heuristics, agreement and labelled neurons, in any order
         output_folder: receives the tables
     """
-    from form_invariance.paper import tables as paper
-    from form_invariance.paper.files import write_files
-    from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
-    from form_invariance.stages.census.table import CENSUS
-    from form_invariance.stages.heuristics.names import SHARED
-    from form_invariance.stages.heuristics.table import HEURISTICS
-    from form_invariance.stages.probe.table import PROBE
-    from form_invariance.tables.files import provenance_of
-    from form_invariance.tables.inputs import input_paths, read_inputs
-    from form_invariance.tables.keys import keys_of
-
     inputs = {schema.name: schema for schema in (CENSUS, PROBE, HEURISTICS, AGREEMENT, LABELLED)}
     paths = input_paths(tables, inputs, "the paper's tables need")
     sources = {keys_of(path)["model"]: str(provenance_of(path)["model"]) for path in paths["census"]}

@@ -1,8 +1,14 @@
 """Answers for the report."""
 
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
+from form_invariance.experiment.answers import method_of, write_answers
 from form_invariance.experiment.options import Files
+from form_invariance.stage_folders import part_of
+from form_invariance.tables.inputs import input_paths, read_inputs
+from form_invariance.tables.keys import common_keys
 
 
 def answers(*, stages: list[str], tables: Files, k: int, output: Path) -> None:
@@ -14,14 +20,6 @@ def answers(*, stages: list[str], tables: Files, k: int, output: Path) -> None:
         k: circuit size that the sentences speak of
         output: answers, as JSON
     """
-    from dataclasses import replace
-    from importlib import import_module
-
-    from form_invariance.experiment.answers import method_of, write_answers
-    from form_invariance.stage_folders import part_of
-    from form_invariance.tables.inputs import input_paths, read_inputs
-    from form_invariance.tables.keys import common_keys
-
     modules = [import_module(f"form_invariance.{part_of(stage, 'answer')}") for stage in stages]
     every = {name: one for module in modules for name, one in module.INPUTS.items()}
     paths = input_paths(tables, every, "these stages need")

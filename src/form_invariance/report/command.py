@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
-from form_invariance.experiment.options import Files, FilesOfModels
+from form_invariance.experiment.answers import read_answers
+from form_invariance.experiment.options import Files, FilesOfModels, json_object
+from form_invariance.report.page import render
+from form_invariance.tables.files import write_text
 
 
 def report(
@@ -28,11 +31,6 @@ def report(
         configuration: the run's configuration, for the record
         output: HTML file
     """
-    from form_invariance.experiment.answers import read_answers
-    from form_invariance.experiment.options import json_object
-    from form_invariance.report.page import render
-    from form_invariance.tables.files import write_text
-
     drawn = {(path.parent.name, path.stem): path for path in figures}
     answered, texts = dict(map(read_answers, answers)), json_object(captions, "--captions")
     write_text(output, render(answered, drawn, compared, paper_tables, benchmarks, texts, configuration))

@@ -3,17 +3,25 @@
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from tempfile import TemporaryDirectory
+from typing import Annotated
 
+import pandas as pd
 from cyclopts import Parameter, validators
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.model_options import load_model
 from form_invariance.experiment.options import Files, Flag, ModelOptions, Seed
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from form_invariance.scouting.questions import Question
+from form_invariance.scouting import choice, proposal, questions, sizes, writing
+from form_invariance.scouting.other_tasks import other_tasks
+from form_invariance.scouting.questions import Question
+from form_invariance.scouting.wordings import as_typed
+from form_invariance.scouting.writing import model_name
+from form_invariance.tables.files import write_text
+from form_invariance.workflow.config_check import check, load
+from form_invariance.workflow.config_schema import check_name
+from form_invariance.workflow.paths import default_folder
+from form_invariance.workflow.undefined import undefined_verdicts
 
 TRYING = 10
 """The trials take one part of as many of the experiment's time, at most."""
@@ -22,8 +30,6 @@ _POSITIVE = Parameter(validator=validators.Number(gt=0))
 
 def _templates(items: Sequence[str]) -> dict[tuple[str, str], list[str]]:
     """The wordings that are given, by format and operator."""
-    from form_invariance.scouting.wordings import as_typed
-
     found: dict[tuple[str, str], list[str]] = {}
     for item in dict.fromkeys(items):
         cell, _, text = item.partition("=")
@@ -34,11 +40,8 @@ def _templates(items: Sequence[str]) -> dict[tuple[str, str], list[str]]:
     return found
 
 
-def _check_names(model: str, tables: "dict[Path, Question]", template: Sequence[str]) -> None:
+def _check_names(model: str, tables: dict[Path, Question], template: Sequence[str]) -> None:
     """Refuse, before the model is loaded, names that no configuration can have."""
-    from form_invariance.scouting.writing import model_name
-    from form_invariance.workflow.config_schema import check_name
-
     check_name(model_name(model), "models", "--model")
     for path, table in tables.items():
         check_name(table.operator, "operators", f"--table: {path} gives the operator its name")
@@ -82,16 +85,6 @@ def scout(
         force: replace the output, and its copies of tables
         output: configuration file
     """
-    from tempfile import TemporaryDirectory
-
-    from form_invariance.experiment.model_options import load_model
-    from form_invariance.scouting import choice, proposal, questions, sizes, writing
-    from form_invariance.scouting.other_tasks import other_tasks
-    from form_invariance.tables.files import write_text
-    from form_invariance.workflow.config_check import check, load
-    from form_invariance.workflow.paths import default_folder
-    from form_invariance.workflow.undefined import undefined_verdicts
-
     schema = load(default_folder() / "schemas/config.schema.yaml")
     tables = questions.of_files(table, choice.counts_of(examples)[-1])
     copies = {one.operator: output.with_name(f"{output.stem}_{one.operator}.csv") for one in tables}
@@ -100,7 +93,7 @@ def scout(
     decoder, tokenizer = load_model(model)
     levels = questions.levels(tokenizer, tables, _templates(template))
 
-    def show(tried: "pd.DataFrame") -> None:
+    def show(tried: pd.DataFrame) -> None:
         print(writing.table(tried), flush=True)
 
     asked, trials = choice.search(decoder, tokenizer, levels, seed, examples, show, 60 * minutes / TRYING)

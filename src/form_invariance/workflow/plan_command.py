@@ -1,11 +1,20 @@
 """What is pending."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import which
 from typing import Annotated
 
 from cyclopts import Parameter, validators
+
+from form_invariance.errors import UserError
+from form_invariance.workflow import config_check, job_sizes
+from form_invariance.workflow import plan as planned
+from form_invariance.workflow.given import merged
+from form_invariance.workflow.paths import default_folder
 
 _SAID_ALWAYS = ("Using ", "Assuming ", "Building DAG", "host: ", "warning: ")
 """How lines begin that Snakemake prints whether or not it fails."""
@@ -29,12 +38,6 @@ def plan(
         config: KEY=VALUE, as for snakemake
         tflops: rate at which a job that never ran computes, in 1e12 operations per second
     """
-    from form_invariance.errors import UserError
-    from form_invariance.workflow import config_check
-    from form_invariance.workflow import plan as planned
-    from form_invariance.workflow.given import merged
-    from form_invariance.workflow.paths import default_folder
-
     rate = tflops * 1e12 if tflops else None
     if not directory.is_dir():
         raise UserError(f"--directory: there is no folder {str(directory)!r}")
@@ -59,18 +62,10 @@ def plan(
 
 def gpu_here(config_folder: Path) -> bool:
     """Whether jobs with `device: auto` run on a GPU: those of a login node do, though it has none itself."""
-    from shutil import which
-
-    from form_invariance.workflow import job_sizes
-
     return job_sizes.has_gpu() or which("sbatch") is not None or (config_folder / "cluster.yaml").exists()
 
 
 def _dry_run(words: Sequence[str]) -> str:
-    import subprocess
-    import sys
-
-    from form_invariance.errors import UserError
 
     call = [sys.executable, "-m", "snakemake", "--dry-run", *words]
     done = subprocess.run(call, capture_output=True, text=True, stdin=subprocess.DEVNULL)

@@ -2,6 +2,12 @@
 
 from pathlib import Path
 
+from form_invariance.beyond.dose.compute import dose_table, run_cell
+from form_invariance.experiment.controls import Draws
+from form_invariance.experiment.intervene import start
+from form_invariance.experiment.means import read_means
+from form_invariance.experiment.measurements import DOSE_PROMPTS
+from form_invariance.experiment.membership import Membership, common_layers, read_effects
 from form_invariance.experiment.options import (
     Centred,
     Files,
@@ -13,6 +19,12 @@ from form_invariance.experiment.options import (
     Sizes,
     recorded,
 )
+from form_invariance.experiment.ranked_sets import matched_in, ranked
+from form_invariance.experiment.run import load_run, of_run
+from form_invariance.stages.dataset.prompts import eval_prompts, eval_rows
+from form_invariance.stages.dataset.table import DATASET
+from form_invariance.tables.files import read_table, write_table
+from form_invariance.tables.keys import by_cell, keys_of
 
 
 def dose(
@@ -39,19 +51,6 @@ def dose(
         output: table by prompt
     """
     settings = recorded(locals())
-
-    from form_invariance.beyond.dose.compute import dose_table, run_cell
-    from form_invariance.experiment.controls import Draws
-    from form_invariance.experiment.intervene import start
-    from form_invariance.experiment.means import read_means
-    from form_invariance.experiment.measurements import DOSE_PROMPTS
-    from form_invariance.experiment.membership import Membership, common_layers, read_effects
-    from form_invariance.experiment.ranked_sets import matched_in, ranked
-    from form_invariance.experiment.run import load_run, of_run
-    from form_invariance.stages.dataset.prompts import eval_prompts, eval_rows
-    from form_invariance.stages.dataset.table import DATASET
-    from form_invariance.tables.files import read_table, write_table
-    from form_invariance.tables.keys import by_cell, keys_of
 
     run, keys = load_run(model), keys_of(dataset)
     form, operator = cell = keys["format"], keys["operator"]

@@ -2,13 +2,22 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from form_invariance.beyond.engine_check import compute
+from form_invariance.beyond.engine_check.compute import fast_values
+from form_invariance.beyond.engine_check.hooked import hooked_values
+from form_invariance.beyond.engine_check.sample import Cell, Sample, Values, build_samples
+from form_invariance.beyond.engine_check.table import ENGINE_CHECK
+from form_invariance.beyond.engine_check.transformer_lens_bridge import NotSupportedError, boot
 from form_invariance.errors import UserError
+from form_invariance.experiment.means import read_means
+from form_invariance.experiment.model_options import device_of, dtype_of, folder_of, load_model
 from form_invariance.experiment.options import Files, ModelOptions, OtherFiles, recorded
-
-if TYPE_CHECKING:
-    from form_invariance.beyond.engine_check.sample import Cell, Sample, Values
+from form_invariance.stages.attribution.table import ATTRIBUTION
+from form_invariance.stages.dataset.prompts import read_train
+from form_invariance.tables.files import read_tables, write_table
+from form_invariance.tables.keys import by_key, common_keys, matching_cells
+from form_invariance.tables.progress import track
 
 
 def engine_check(
@@ -33,15 +42,6 @@ def engine_check(
     """
     settings = recorded(locals())
 
-    from form_invariance.beyond.engine_check import compute
-    from form_invariance.beyond.engine_check.hooked import hooked_values
-    from form_invariance.beyond.engine_check.table import ENGINE_CHECK
-    from form_invariance.beyond.engine_check.transformer_lens_bridge import NotSupportedError, boot
-    from form_invariance.experiment.model_options import device_of, dtype_of, folder_of
-    from form_invariance.tables.files import write_table
-    from form_invariance.tables.keys import common_keys, matching_cells
-    from form_invariance.tables.progress import track
-
     cells = matching_cells(datasets=datasets, corrupt_tables=corrupt_tables, attributions=attributions)
     samples, fast = _run_fast(model, cells, mean_caches, prompts)
     dtype, device = dtype_of(model.dtype), device_of(model.device)
@@ -60,17 +60,8 @@ def engine_check(
 
 def _run_fast(
     options: ModelOptions, cells: list[dict[tuple[str, str], Path]], mean_caches: Files, prompts: int
-) -> tuple[dict["Cell", "Sample"], dict["Cell", "Values"]]:
+) -> tuple[dict[Cell, Sample], dict[Cell, Values]]:
     """The samples, and the fast engine's values of each. On return the engine's weights are free again."""
-    from form_invariance.beyond.engine_check.compute import fast_values
-    from form_invariance.beyond.engine_check.sample import build_samples
-    from form_invariance.experiment.means import read_means
-    from form_invariance.experiment.model_options import load_model
-    from form_invariance.stages.attribution.table import ATTRIBUTION
-    from form_invariance.stages.dataset.prompts import read_train
-    from form_invariance.tables.files import read_tables
-    from form_invariance.tables.keys import by_key
-
     datasets, partners, attributions = cells
     means = by_key(mean_caches, "format")
     if means.keys() != {name for name, _ in datasets}:

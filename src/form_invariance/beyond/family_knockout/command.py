@@ -2,8 +2,20 @@
 
 from pathlib import Path
 
+import pandas as pd
+
+from form_invariance.beyond.family_knockout.compute import cell_pairs, family_knockout_table, right_prompts
+from form_invariance.beyond.family_knockout.table import FAMILY_KNOCKOUT
 from form_invariance.experiment.options import Bootstrap, Centred, Files, RunOptions, Seed, Size, recorded
+from form_invariance.experiment.run import load_run, of_run
+from form_invariance.experiment.task_options import recorded_arithmetic
+from form_invariance.stages.dataset.table import DATASET
 from form_invariance.stages.heuristics.names import MATCHED, SHARED
+from form_invariance.stages.heuristics.pairs import grid_of_task
+from form_invariance.stages.heuristics.table import HEURISTICS, strict_labels
+from form_invariance.tables.files import provenance_of, read_tables, write_table
+from form_invariance.tables.keys import common_keys, matching_cells
+from form_invariance.tables.progress import track
 
 
 def family_knockout(
@@ -31,19 +43,6 @@ def family_knockout(
         output: family knockout table
     """
     settings = recorded(locals())
-
-    import pandas as pd
-
-    from form_invariance.beyond.family_knockout.compute import cell_pairs, family_knockout_table, right_prompts
-    from form_invariance.beyond.family_knockout.table import FAMILY_KNOCKOUT
-    from form_invariance.experiment.run import load_run, of_run
-    from form_invariance.experiment.task_options import recorded_arithmetic
-    from form_invariance.stages.dataset.table import DATASET
-    from form_invariance.stages.heuristics.pairs import grid_of_task
-    from form_invariance.stages.heuristics.table import HEURISTICS, strict_labels
-    from form_invariance.tables.files import provenance_of, read_tables, write_table
-    from form_invariance.tables.keys import common_keys, matching_cells
-    from form_invariance.tables.progress import track
 
     labelled, problems, asked_of = matching_cells(heuristics=heuristics, datasets=datasets, censuses=censuses)
     run = load_run(model)

@@ -2,7 +2,16 @@
 
 from pathlib import Path
 
+from form_invariance.beyond.neuron_effects import compute
+from form_invariance.beyond.neuron_effects.table import NEURON_EFFECTS
+from form_invariance.experiment.means import read_means
 from form_invariance.experiment.options import Centred, RunOptions, Size, recorded
+from form_invariance.experiment.run import load_run, of_run
+from form_invariance.stages.circuit.compute import circuit_members
+from form_invariance.stages.circuit.table import CIRCUIT
+from form_invariance.stages.dataset.prompts import read_eval
+from form_invariance.tables.files import read_table, write_table
+from form_invariance.tables.keys import common_keys
 
 
 def neuron_effects(
@@ -22,16 +31,6 @@ def neuron_effects(
         output: table of the neurons
     """
     settings = recorded(locals())
-
-    from form_invariance.beyond.neuron_effects import compute
-    from form_invariance.beyond.neuron_effects.table import NEURON_EFFECTS
-    from form_invariance.experiment.means import read_means
-    from form_invariance.experiment.run import load_run, of_run
-    from form_invariance.stages.circuit.compute import circuit_members
-    from form_invariance.stages.circuit.table import CIRCUIT
-    from form_invariance.stages.dataset.prompts import read_eval
-    from form_invariance.tables.files import read_table, write_table
-    from form_invariance.tables.keys import common_keys
 
     run = load_run(model)
     tokens, answers = read_eval(dataset, run.tokenizer, run.model.device)

@@ -2,7 +2,15 @@
 
 from pathlib import Path
 
+import pandas as pd
+
+from form_invariance.beyond.neuron_effects import promoted
+from form_invariance.beyond.neuron_effects.table import PROMOTED_TOKENS
+from form_invariance.experiment.model_options import load_model
 from form_invariance.experiment.options import Files, ModelOptions, Size, recorded
+from form_invariance.stages.circuit.table import CIRCUIT, by_layer
+from form_invariance.tables.files import read_table, write_table
+from form_invariance.tables.keys import common_keys
 
 
 def promoted_tokens(*, model: ModelOptions, circuits: Files, k: Size, output: Path) -> None:
@@ -13,15 +21,6 @@ def promoted_tokens(*, model: ModelOptions, circuits: Files, k: Size, output: Pa
         output: table of the tokens
     """
     settings = recorded(locals())
-
-    import pandas as pd
-
-    from form_invariance.beyond.neuron_effects import promoted
-    from form_invariance.beyond.neuron_effects.table import PROMOTED_TOKENS
-    from form_invariance.experiment.model_options import load_model
-    from form_invariance.stages.circuit.table import CIRCUIT, by_layer
-    from form_invariance.tables.files import read_table, write_table
-    from form_invariance.tables.keys import common_keys
 
     decoder, tokenizer = load_model(model)
     every = pd.concat([read_table(path, CIRCUIT) for path in circuits]).drop_duplicates()

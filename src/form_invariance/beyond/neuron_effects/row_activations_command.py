@@ -2,7 +2,14 @@
 
 from pathlib import Path
 
+from form_invariance.beyond.neuron_effects import rows
+from form_invariance.beyond.neuron_effects.table import ROW_ACTIVATIONS
+from form_invariance.experiment.model_options import load_model
 from form_invariance.experiment.options import ModelOptions, Size, recorded
+from form_invariance.stages.census.table import CENSUS
+from form_invariance.stages.circuit.table import CIRCUIT, by_layer
+from form_invariance.tables.files import read_table, write_table
+from form_invariance.tables.keys import common_keys
 
 
 def row_activations(*, model: ModelOptions, census: Path, circuit: Path, k: Size, output: Path) -> None:
@@ -13,14 +20,6 @@ def row_activations(*, model: ModelOptions, census: Path, circuit: Path, k: Size
         output: table of the activations
     """
     settings = recorded(locals())
-
-    from form_invariance.beyond.neuron_effects import rows
-    from form_invariance.beyond.neuron_effects.table import ROW_ACTIVATIONS
-    from form_invariance.experiment.model_options import load_model
-    from form_invariance.stages.census.table import CENSUS
-    from form_invariance.stages.circuit.table import CIRCUIT, by_layer
-    from form_invariance.tables.files import read_table, write_table
-    from form_invariance.tables.keys import common_keys
 
     decoder, tokenizer = load_model(model)
     neurons = by_layer(read_table(circuit, CIRCUIT), k)

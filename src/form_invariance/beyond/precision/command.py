@@ -3,7 +3,15 @@
 from dataclasses import replace
 from pathlib import Path
 
+from form_invariance.beyond.precision import compute
+from form_invariance.beyond.precision.table import PRECISION
+from form_invariance.experiment.indirect_effect import RANKINGS
 from form_invariance.experiment.options import Ranking, RunOptions, recorded
+from form_invariance.experiment.run import load_run, of_run
+from form_invariance.stages.attribution.candidates import read_candidates
+from form_invariance.stages.dataset.prompts import read_train
+from form_invariance.tables.files import write_table
+from form_invariance.tables.keys import common_keys
 
 
 def precision(
@@ -24,15 +32,6 @@ def precision(
         output: precision table
     """
     settings = recorded(locals())
-
-    from form_invariance.beyond.precision import compute
-    from form_invariance.beyond.precision.table import PRECISION
-    from form_invariance.experiment.indirect_effect import RANKINGS
-    from form_invariance.experiment.run import load_run, of_run
-    from form_invariance.stages.attribution.candidates import read_candidates
-    from form_invariance.stages.dataset.prompts import read_train
-    from form_invariance.tables.files import write_table
-    from form_invariance.tables.keys import common_keys
 
     effects = []
     for dtype in (model.dtype, "float32"):

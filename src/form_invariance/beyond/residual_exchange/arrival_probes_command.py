@@ -2,7 +2,16 @@
 
 from pathlib import Path
 
+import pandas as pd
+
+from form_invariance.beyond.residual_exchange.arrival import probe_table
+from form_invariance.beyond.residual_exchange.table import ARRIVAL_PROBES
+from form_invariance.experiment.model_options import load_model
 from form_invariance.experiment.options import Files, ModelOptions, Seed, recorded
+from form_invariance.experiment.run import Run
+from form_invariance.stages.census.table import CENSUS
+from form_invariance.tables.files import provenance_of, read_tables, write_table
+from form_invariance.tables.keys import by_cell, common_keys
 
 
 def arrival_probes(*, model: ModelOptions, censuses: Files, prompts: int, seed: Seed, output: Path) -> None:
@@ -14,16 +23,6 @@ def arrival_probes(*, model: ModelOptions, censuses: Files, prompts: int, seed: 
         output: table of probes; without rows for a table of words, which has no operands
     """
     settings = recorded(locals())
-
-    import pandas as pd
-
-    from form_invariance.beyond.residual_exchange.arrival import probe_table
-    from form_invariance.beyond.residual_exchange.table import ARRIVAL_PROBES
-    from form_invariance.experiment.model_options import load_model
-    from form_invariance.experiment.run import Run
-    from form_invariance.stages.census.table import CENSUS
-    from form_invariance.tables.files import provenance_of, read_tables, write_table
-    from form_invariance.tables.keys import by_cell, common_keys
 
     table = pd.DataFrame(columns=list(ARRIVAL_PROBES.columns))
     if expression := provenance_of(censuses[0]).get("expression"):

@@ -2,7 +2,17 @@
 
 from pathlib import Path
 
-from form_invariance.experiment.options import ModelOptions, OtherFiles, Seed, recorded
+from form_invariance.beyond.residual_exchange.compute import run_exchanges
+from form_invariance.beyond.residual_exchange.donors import donations, with_copies
+from form_invariance.beyond.residual_exchange.table import RESIDUAL_EXCHANGE
+from form_invariance.experiment.model_options import load_model
+from form_invariance.experiment.options import ModelOptions, OtherFiles, Seed, json_object, recorded
+from form_invariance.experiment.run import Run
+from form_invariance.stages.census.table import CENSUS
+from form_invariance.stages.dataset.table import DATASET
+from form_invariance.stages.transfer.copies import right_copies, tasks_in
+from form_invariance.tables.files import read_tables, write_table
+from form_invariance.tables.keys import by_cell, by_key, keys_of
 
 
 def residual_exchange(
@@ -25,18 +35,6 @@ def residual_exchange(
         output: table by prompt
     """
     settings = recorded(locals())
-
-    from form_invariance.beyond.residual_exchange.compute import run_exchanges
-    from form_invariance.beyond.residual_exchange.donors import donations, with_copies
-    from form_invariance.beyond.residual_exchange.table import RESIDUAL_EXCHANGE
-    from form_invariance.experiment.model_options import load_model
-    from form_invariance.experiment.options import json_object
-    from form_invariance.experiment.run import Run
-    from form_invariance.stages.census.table import CENSUS
-    from form_invariance.stages.dataset.table import DATASET
-    from form_invariance.stages.transfer.copies import right_copies, tasks_in
-    from form_invariance.tables.files import read_tables, write_table
-    from form_invariance.tables.keys import by_cell, by_key, keys_of
 
     keys = keys_of(dataset)
     cell = keys["format"], keys["operator"]

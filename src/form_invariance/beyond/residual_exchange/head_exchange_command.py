@@ -2,7 +2,17 @@
 
 from pathlib import Path
 
+from form_invariance.beyond.residual_exchange.contrasts import arrives
+from form_invariance.beyond.residual_exchange.contrasts import exchanges as read_exchanges
+from form_invariance.beyond.residual_exchange.donors import donations
+from form_invariance.beyond.residual_exchange.heads import head_table
+from form_invariance.beyond.residual_exchange.table import HEADS, RESIDUAL_EXCHANGE
+from form_invariance.experiment.model_options import load_model
 from form_invariance.experiment.options import Bootstrap, Files, ModelOptions, Seed, recorded
+from form_invariance.experiment.run import Run
+from form_invariance.stages.dataset.table import DATASET
+from form_invariance.tables.files import read_tables, write_table
+from form_invariance.tables.keys import common_keys, matching_cells
 
 
 def head_exchange(
@@ -16,17 +26,6 @@ def head_exchange(
         output: table of heads
     """
     settings = recorded(locals())
-
-    from form_invariance.beyond.residual_exchange.contrasts import arrives
-    from form_invariance.beyond.residual_exchange.contrasts import exchanges as read_exchanges
-    from form_invariance.beyond.residual_exchange.donors import donations
-    from form_invariance.beyond.residual_exchange.heads import head_table
-    from form_invariance.beyond.residual_exchange.table import HEADS, RESIDUAL_EXCHANGE
-    from form_invariance.experiment.model_options import load_model
-    from form_invariance.experiment.run import Run
-    from form_invariance.stages.dataset.table import DATASET
-    from form_invariance.tables.files import read_tables, write_table
-    from form_invariance.tables.keys import common_keys, matching_cells
 
     cells, measured = matching_cells(datasets=datasets, exchanges=exchanges)
     keys = common_keys(*datasets, *exchanges)

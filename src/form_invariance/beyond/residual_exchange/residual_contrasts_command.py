@@ -2,7 +2,16 @@
 
 from pathlib import Path
 
+from form_invariance.beyond.residual_exchange import contrasts
+from form_invariance.beyond.residual_exchange.table import (
+    RESIDUAL_CONTRASTS,
+    RESIDUAL_EXCHANGE,
+    RESIDUAL_LAYERS,
+    RESIDUAL_SHARES,
+)
 from form_invariance.experiment.options import Bootstrap, Files, Seed, recorded
+from form_invariance.tables.files import read_tables, write_table
+from form_invariance.tables.keys import by_cell, common_keys
 
 
 def residual_contrasts(
@@ -17,16 +26,6 @@ def residual_contrasts(
         output: table of contrasts
     """
     settings = recorded(locals())
-
-    from form_invariance.beyond.residual_exchange import contrasts
-    from form_invariance.beyond.residual_exchange.table import (
-        RESIDUAL_CONTRASTS,
-        RESIDUAL_EXCHANGE,
-        RESIDUAL_LAYERS,
-        RESIDUAL_SHARES,
-    )
-    from form_invariance.tables.files import read_tables, write_table
-    from form_invariance.tables.keys import by_cell, common_keys
 
     found = contrasts.exchanges(read_tables(by_cell(tables), RESIDUAL_EXCHANGE), bootstrap, seed)
     keys = common_keys(*tables)

@@ -1,7 +1,17 @@
 """Knockout on tasks that are no operators."""
 
+from dataclasses import asdict
 from pathlib import Path
 
+import pandas as pd
+
+from form_invariance.beyond.specificity.compute import sets_of, task_rows
+from form_invariance.beyond.specificity.plain_text import PLAIN_TEXT
+from form_invariance.beyond.specificity.table import MOST
+from form_invariance.beyond.specificity.tasks import other_task, read_text, text_task
+from form_invariance.experiment.controls import Draws
+from form_invariance.experiment.measurements import SPECIFICITY_PROMPTS
+from form_invariance.experiment.membership import Membership, common_layers, read_effects
 from form_invariance.experiment.options import (
     Centred,
     Files,
@@ -11,9 +21,16 @@ from form_invariance.experiment.options import (
     RunOptions,
     Seed,
     Sizes,
+    json_object,
     recorded,
 )
-from form_invariance.experiment.task_options import NO_LIMITS, OperandOptions
+from form_invariance.experiment.ranked_sets import matched_in, ranked
+from form_invariance.experiment.run import load_run, of_run
+from form_invariance.experiment.task_options import NO_LIMITS, OperandOptions, limits_of
+from form_invariance.problems.configured import task_of
+from form_invariance.tables.files import write_table
+from form_invariance.tables.keys import by_cell, common_keys
+from form_invariance.tables.progress import track
 
 
 def specificity(
@@ -45,26 +62,6 @@ def specificity(
         output: table by prompt
     """
     settings = recorded(locals())
-
-    from dataclasses import asdict
-
-    import pandas as pd
-
-    from form_invariance.beyond.specificity.compute import sets_of, task_rows
-    from form_invariance.beyond.specificity.plain_text import PLAIN_TEXT
-    from form_invariance.beyond.specificity.table import MOST
-    from form_invariance.beyond.specificity.tasks import other_task, read_text, text_task
-    from form_invariance.experiment.controls import Draws
-    from form_invariance.experiment.measurements import SPECIFICITY_PROMPTS
-    from form_invariance.experiment.membership import Membership, common_layers, read_effects
-    from form_invariance.experiment.options import json_object
-    from form_invariance.experiment.ranked_sets import matched_in, ranked
-    from form_invariance.experiment.run import load_run, of_run
-    from form_invariance.experiment.task_options import limits_of
-    from form_invariance.problems.configured import task_of
-    from form_invariance.tables.files import write_table
-    from form_invariance.tables.keys import by_cell, common_keys
-    from form_invariance.tables.progress import track
 
     given, operands = json_object(tasks, "--tasks"), limits_of(limits, "--tasks")
     run, keys = load_run(model), common_keys(*mean_caches)

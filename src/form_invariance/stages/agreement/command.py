@@ -3,6 +3,13 @@
 from pathlib import Path
 
 from form_invariance.experiment.options import Files, Seed, recorded
+from form_invariance.stages.agreement.compute import operator_tables
+from form_invariance.stages.agreement.correlation import correlation_table, read_samples
+from form_invariance.stages.agreement.table import ACTIVATION_CORRELATION, AGREEMENT, LABELLED
+from form_invariance.stages.heuristics.names import MODES
+from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
+from form_invariance.tables.files import provenance_of, read_table, read_tables, write_table
+from form_invariance.tables.keys import by_key, common_keys
 
 
 def agreement(
@@ -28,14 +35,6 @@ def agreement(
         correlation_output: table of activation correlations
     """
     settings = recorded(locals())
-
-    from form_invariance.stages.agreement.compute import operator_tables
-    from form_invariance.stages.agreement.correlation import correlation_table, read_samples
-    from form_invariance.stages.agreement.table import ACTIVATION_CORRELATION, AGREEMENT, LABELLED
-    from form_invariance.stages.heuristics.names import MODES
-    from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
-    from form_invariance.tables.files import provenance_of, read_table, read_tables, write_table
-    from form_invariance.tables.keys import by_key, common_keys
 
     keys = common_keys(neurons)
     tables = read_tables(by_key(heuristics, "format"), HEURISTICS)

@@ -2,7 +2,14 @@
 
 from pathlib import Path
 
+from form_invariance.experiment.indirect_effect import RANKINGS
 from form_invariance.experiment.options import Ranking, RunOptions, recorded
+from form_invariance.experiment.run import load_run, of_run
+from form_invariance.stages.attribution.compute import first_stage
+from form_invariance.stages.attribution.table import ATTRIBUTION
+from form_invariance.stages.dataset.prompts import read_train
+from form_invariance.tables.files import write_table
+from form_invariance.tables.keys import common_keys
 
 
 def attribution(
@@ -16,14 +23,6 @@ def attribution(
         output: attribution table
     """
     settings = recorded(locals())
-
-    from form_invariance.experiment.indirect_effect import RANKINGS
-    from form_invariance.experiment.run import load_run, of_run
-    from form_invariance.stages.attribution.compute import first_stage
-    from form_invariance.stages.attribution.table import ATTRIBUTION
-    from form_invariance.stages.dataset.prompts import read_train
-    from form_invariance.tables.files import write_table
-    from form_invariance.tables.keys import common_keys
 
     run = load_run(model)
     train = read_train(dataset, corrupt_table, run.tokenizer, run.model.device)

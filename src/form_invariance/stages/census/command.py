@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+from form_invariance.experiment.model_options import load_model
 from form_invariance.experiment.options import ModelOptions, Seed, recorded
-from form_invariance.experiment.task_options import NO_TASK, TaskOptions
+from form_invariance.experiment.task_options import NO_TASK, TaskOptions, task_of, task_provenance
+from form_invariance.stages.census.compute import take_census
+from form_invariance.stages.census.table import CENSUS
+from form_invariance.tables.files import write_table
 
 
 def census(
@@ -29,12 +33,6 @@ def census(
         output: census table
     """
     settings = recorded(locals())
-
-    from form_invariance.experiment.model_options import load_model
-    from form_invariance.experiment.task_options import task_of, task_provenance
-    from form_invariance.stages.census.compute import take_census
-    from form_invariance.stages.census.table import CENSUS
-    from form_invariance.tables.files import write_table
 
     asked = task_of(task)
     decoder, tokenizer = load_model(model)

@@ -2,7 +2,12 @@
 
 from pathlib import Path
 
+from form_invariance.experiment.membership import Membership, read_effects
 from form_invariance.experiment.options import Files, MembershipRule, Seed, Sizes, recorded
+from form_invariance.stages.circuit.compute import circuit_table, halves_table
+from form_invariance.stages.circuit.table import CIRCUIT, CIRCUIT_HALVES
+from form_invariance.tables.files import write_table
+from form_invariance.tables.keys import by_key, common_keys
 
 
 def circuit(
@@ -16,12 +21,6 @@ def circuit(
         halves_output: the same by either half of the train prompts
     """
     settings = recorded(locals())
-
-    from form_invariance.experiment.membership import Membership, read_effects
-    from form_invariance.stages.circuit.compute import circuit_table, halves_table
-    from form_invariance.stages.circuit.table import CIRCUIT, CIRCUIT_HALVES
-    from form_invariance.tables.files import write_table
-    from form_invariance.tables.keys import by_key, common_keys
 
     cells = read_effects(by_key(effects, "format"), Membership(membership, seed))
     keys, ks = common_keys(*effects), sorted(set(k))

@@ -3,6 +3,11 @@
 from pathlib import Path
 
 from form_invariance.experiment.options import OtherFiles, Seed, recorded
+from form_invariance.stages.census.table import CENSUS
+from form_invariance.stages.dataset.compute import Choice, distinct_answers, make_dataset
+from form_invariance.stages.dataset.table import CORRUPT, DATASET
+from form_invariance.tables.files import provenance_of, read_table, write_table
+from form_invariance.tables.keys import by_key, common_keys
 
 
 def dataset(
@@ -28,12 +33,6 @@ def dataset(
         corrupt_output: table of corrupt partners
     """
     settings = recorded(locals())
-
-    from form_invariance.stages.census.table import CENSUS
-    from form_invariance.stages.dataset.compute import Choice, distinct_answers, make_dataset
-    from form_invariance.stages.dataset.table import CORRUPT, DATASET
-    from form_invariance.tables.files import provenance_of, read_table, write_table
-    from form_invariance.tables.keys import by_key, common_keys
 
     keys = common_keys(census)
     paths = by_key([*other_censuses, census], "operator")

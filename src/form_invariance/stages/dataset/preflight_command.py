@@ -1,9 +1,16 @@
 """Whether a run can begin."""
 
+import sys
 from pathlib import Path
 from typing import Literal
 
 from form_invariance.experiment.options import Files, Seed, recorded
+from form_invariance.stages.census.table import CENSUS
+from form_invariance.stages.dataset.compute import Choice
+from form_invariance.stages.dataset.preflight import check, check_left, preflight_table
+from form_invariance.stages.dataset.table import PREFLIGHT
+from form_invariance.tables.files import provenance_of, read_table, write_table
+from form_invariance.tables.keys import by_cell, common_keys
 
 
 def preflight(
@@ -27,15 +34,6 @@ def preflight(
         output: preflight table
     """
     settings = recorded(locals())
-
-    import sys
-
-    from form_invariance.stages.census.table import CENSUS
-    from form_invariance.stages.dataset.compute import Choice
-    from form_invariance.stages.dataset.preflight import check, check_left, preflight_table
-    from form_invariance.stages.dataset.table import PREFLIGHT
-    from form_invariance.tables.files import provenance_of, read_table, write_table
-    from form_invariance.tables.keys import by_cell, common_keys
 
     tables = {
         cell: (read_table(path, CENSUS), provenance_of(path)["template"])

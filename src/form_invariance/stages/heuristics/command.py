@@ -2,8 +2,20 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from form_invariance.experiment.options import Files, Seed, Size, recorded
+from form_invariance.stages.circuit.table import CIRCUIT, neurons_of
+from form_invariance.stages.heuristics import map_files
+from form_invariance.stages.heuristics.baselines import labelled_neurons, mean_effects
 from form_invariance.stages.heuristics.grid_options import GridOptions
+from form_invariance.stages.heuristics.labels import label_maps
+from form_invariance.stages.heuristics.null import check_drawn_with, read_null
+from form_invariance.stages.heuristics.pairs import grid_of
+from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS, ordered
+from form_invariance.stages.patching.table import RANKING
+from form_invariance.tables.files import read_table, read_tables, read_tensors, write_table
+from form_invariance.tables.keys import by_key, common_keys
 
 
 def draw(*, circuit: Path, rankings: Files, mean_caches: Files, k: Size, seed: Seed, output: Path) -> None:
@@ -15,15 +27,6 @@ def draw(*, circuit: Path, rankings: Files, mean_caches: Files, k: Size, seed: S
         output: table of the neurons
     """
     settings = recorded(locals())
-
-    import numpy as np
-
-    from form_invariance.stages.circuit.table import CIRCUIT, neurons_of
-    from form_invariance.stages.heuristics.baselines import labelled_neurons, mean_effects
-    from form_invariance.stages.heuristics.table import LABELLED_NEURONS
-    from form_invariance.stages.patching.table import RANKING
-    from form_invariance.tables.files import read_table, read_tables, read_tensors, write_table
-    from form_invariance.tables.keys import by_key, common_keys
 
     keys = common_keys(circuit)
     shared = neurons_of(read_table(circuit, CIRCUIT), k)
@@ -58,14 +61,6 @@ def label(
         output: heuristics table
     """
     settings = recorded({name: value for name, value in locals().items() if name != "processes"})
-
-    from form_invariance.stages.heuristics import map_files
-    from form_invariance.stages.heuristics.labels import label_maps
-    from form_invariance.stages.heuristics.null import check_drawn_with, read_null
-    from form_invariance.stages.heuristics.pairs import grid_of
-    from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS, ordered
-    from form_invariance.tables.files import read_table, read_tensors, write_table
-    from form_invariance.tables.keys import common_keys
 
     keys, drawn_with = common_keys(maps), recorded({"grid": grid, "seed": seed})
     pairs, labelled = grid_of(grid), ordered(read_table(neurons, LABELLED_NEURONS))

@@ -3,7 +3,10 @@
 from pathlib import Path
 
 from form_invariance.experiment.options import Seed, recorded
+from form_invariance.stages.heuristics import null
 from form_invariance.stages.heuristics.grid_options import GridOptions
+from form_invariance.stages.heuristics.pairs import grid_of
+from form_invariance.tables.files import write_tensors
 
 
 def heuristic_null(*, grid: GridOptions, seed: Seed, output: Path) -> None:
@@ -13,9 +16,5 @@ def heuristic_null(*, grid: GridOptions, seed: Seed, output: Path) -> None:
         output: random maps of the grid, as safetensors
     """
     settings = recorded(locals())
-
-    from form_invariance.stages.heuristics import null
-    from form_invariance.stages.heuristics.pairs import grid_of
-    from form_invariance.tables.files import write_tensors
 
     write_tensors(null.to_arrays(null.make_null(grid_of(grid), seed)), output, null.KIND, settings)

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+from form_invariance.experiment.controls import Draws
+from form_invariance.experiment.means import read_means
+from form_invariance.experiment.measurements import FORMAT_MEANS, INTERVENTIONS_PROMPTS, TEMPLATE_MEANS
 from form_invariance.experiment.options import (
     Bootstrap,
     Centred,
@@ -12,6 +15,15 @@ from form_invariance.experiment.options import (
     Sizes,
     recorded,
 )
+from form_invariance.experiment.run import load_run, of_run
+from form_invariance.stages.circuit.compute import read_circuits, read_halves
+from form_invariance.stages.dataset.prompts import eval_prompts, eval_rows
+from form_invariance.stages.dataset.table import DATASET
+from form_invariance.stages.interventions.compute import Choices, cell
+from form_invariance.stages.interventions.table import INTERVENTIONS
+from form_invariance.stages.patching.table import RANKING
+from form_invariance.tables.files import read_table, write_table
+from form_invariance.tables.keys import common_keys
 
 
 def interventions(
@@ -42,19 +54,6 @@ def interventions(
         prompts_output: table by prompt
     """
     settings = recorded(locals())
-
-    from form_invariance.experiment.controls import Draws
-    from form_invariance.experiment.means import read_means
-    from form_invariance.experiment.measurements import FORMAT_MEANS, INTERVENTIONS_PROMPTS, TEMPLATE_MEANS
-    from form_invariance.experiment.run import load_run, of_run
-    from form_invariance.stages.circuit.compute import read_circuits, read_halves
-    from form_invariance.stages.dataset.prompts import eval_prompts, eval_rows
-    from form_invariance.stages.dataset.table import DATASET
-    from form_invariance.stages.interventions.compute import Choices, cell
-    from form_invariance.stages.interventions.table import INTERVENTIONS
-    from form_invariance.stages.patching.table import RANKING
-    from form_invariance.tables.files import read_table, write_table
-    from form_invariance.tables.keys import common_keys
 
     keys, run, problems = common_keys(dataset), load_run(model), read_table(dataset, DATASET)
     paths = {FORMAT_MEANS: mean_cache, TEMPLATE_MEANS: template_mean_cache}

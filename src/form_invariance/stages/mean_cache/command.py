@@ -3,7 +3,14 @@
 from pathlib import Path
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.means import to_tensors
+from form_invariance.experiment.model_options import load_model
 from form_invariance.experiment.options import Files, ModelOptions, OtherFiles, Seed, recorded
+from form_invariance.stages.census.table import CENSUS
+from form_invariance.stages.dataset.table import DATASET
+from form_invariance.stages.mean_cache import compute
+from form_invariance.tables.files import read_table, read_tables, write_tensors
+from form_invariance.tables.keys import by_key, common_keys
 
 
 def mean_cache(
@@ -26,14 +33,6 @@ def mean_cache(
         template_outputs: those of one template each, one for each census, in their order
     """
     settings = recorded(locals())
-
-    from form_invariance.experiment.means import to_tensors
-    from form_invariance.experiment.model_options import load_model
-    from form_invariance.stages.census.table import CENSUS
-    from form_invariance.stages.dataset.table import DATASET
-    from form_invariance.stages.mean_cache import compute
-    from form_invariance.tables.files import read_table, read_tables, write_tensors
-    from form_invariance.tables.keys import by_key, common_keys
 
     paths = by_key(censuses, "operator")
     if template_outputs and len(template_outputs) != len(paths):

@@ -1,8 +1,17 @@
 """Digests of a model's files."""
 
+from hashlib import sha256
 from pathlib import Path
 
+from form_invariance.experiment.model_options import dtype_of
 from form_invariance.experiment.options import Precision, Source, recorded
+from form_invariance.model import loading as models
+from form_invariance.model.digests import MODEL_FILES, record, recorded_identity
+from form_invariance.model.files import resolve
+from form_invariance.model.gguf import write_folder
+from form_invariance.model.tokenizers import imported_folder, kept_path, load_tokenizer
+from form_invariance.tables import lineage
+from form_invariance.tables.files import write_table, write_text
 
 
 def model_files(
@@ -22,17 +31,6 @@ def model_files(
         tokenizer_output: the tokenizer, which later jobs read; default: tokenizer.json in the folder of --output
     """
     settings = recorded(locals())
-
-    from hashlib import sha256
-
-    from form_invariance.experiment.model_options import dtype_of
-    from form_invariance.model import loading as models
-    from form_invariance.model.digests import MODEL_FILES, record, recorded_identity
-    from form_invariance.model.files import resolve
-    from form_invariance.model.gguf import write_folder
-    from form_invariance.model.tokenizers import imported_folder, kept_path, load_tokenizer
-    from form_invariance.tables import lineage
-    from form_invariance.tables.files import write_table, write_text
 
     folder = source = resolve(model.model, model.revision)
     if source.is_file():

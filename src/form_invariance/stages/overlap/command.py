@@ -2,7 +2,12 @@
 
 from pathlib import Path
 
+from form_invariance.experiment.membership import Membership, read_effects
 from form_invariance.experiment.options import Bootstrap, Files, MembershipRule, Seed, Sizes, recorded
+from form_invariance.stages.overlap.compute import by_both_rules, reliability_table
+from form_invariance.stages.overlap.table import OVERLAP, RELIABILITY
+from form_invariance.tables.files import write_table
+from form_invariance.tables.keys import by_key, common_keys
 
 
 def overlap(
@@ -23,12 +28,6 @@ def overlap(
         reliability_output: reliability table
     """
     settings = recorded(locals())
-
-    from form_invariance.experiment.membership import Membership, read_effects
-    from form_invariance.stages.overlap.compute import by_both_rules, reliability_table
-    from form_invariance.stages.overlap.table import OVERLAP, RELIABILITY
-    from form_invariance.tables.files import write_table
-    from form_invariance.tables.keys import by_key, common_keys
 
     cells = read_effects(by_key(effects, "format"), Membership(membership, seed))
     ks, keys = sorted(set(k)), common_keys(*effects)

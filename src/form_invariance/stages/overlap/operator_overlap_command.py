@@ -2,7 +2,14 @@
 
 from pathlib import Path
 
+from form_invariance.experiment.membership import Membership, name_of, read_effects
 from form_invariance.experiment.options import Bootstrap, Files, MembershipRule, OtherFiles, Seed, Sizes, recorded
+from form_invariance.stages.dataset.pairs import read_train_pairs
+from form_invariance.stages.overlap.correlation import Measured, answers_of, format_correlation_table
+from form_invariance.stages.overlap.differing import differing_table, operator_overlap_table
+from form_invariance.stages.overlap.table import DIFFERING, FORMAT_CORRELATION, OPERATOR_OVERLAP
+from form_invariance.tables.files import write_table
+from form_invariance.tables.keys import by_cell, common_keys, matching_cells
 
 
 def operator_overlap(
@@ -31,14 +38,6 @@ def operator_overlap(
         correlation_output: correlation of two formats' effects
     """
     settings = recorded(locals())
-
-    from form_invariance.experiment.membership import Membership, name_of, read_effects
-    from form_invariance.stages.dataset.pairs import read_train_pairs
-    from form_invariance.stages.overlap.correlation import Measured, answers_of, format_correlation_table
-    from form_invariance.stages.overlap.differing import differing_table, operator_overlap_table
-    from form_invariance.stages.overlap.table import DIFFERING, FORMAT_CORRELATION, OPERATOR_OVERLAP
-    from form_invariance.tables.files import write_table
-    from form_invariance.tables.keys import by_cell, common_keys, matching_cells
 
     own, problems, partners = matching_cells(effects=effects, datasets=datasets, corrupt_tables=corrupt_tables)
     of_variants = by_cell(variant_effects)

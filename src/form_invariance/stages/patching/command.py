@@ -1,8 +1,20 @@
 """Stage 2 of the ranking of one cell."""
 
+import sys
 from pathlib import Path
 
+from form_invariance.experiment.indirect_effect import RANKINGS
+from form_invariance.experiment.membership import to_tensors
 from form_invariance.experiment.options import Ranking, RunOptions, recorded
+from form_invariance.experiment.run import load_run, of_run
+from form_invariance.stages.attribution.candidates import read_candidates
+from form_invariance.stages.attribution.table import ATTRIBUTION
+from form_invariance.stages.dataset.prompts import read_train
+from form_invariance.stages.patching.compute import patch_candidates
+from form_invariance.stages.patching.ranking import CHECKED, rank_cell, recall_of_attribution
+from form_invariance.stages.patching.table import RANKING
+from form_invariance.tables.files import read_table, write_table, write_tensors
+from form_invariance.tables.keys import common_keys
 
 
 def patching(
@@ -23,20 +35,6 @@ def patching(
         ranking_output: ranking table
     """
     settings = recorded(locals())
-
-    import sys
-
-    from form_invariance.experiment.indirect_effect import RANKINGS
-    from form_invariance.experiment.membership import to_tensors
-    from form_invariance.experiment.run import load_run, of_run
-    from form_invariance.stages.attribution.candidates import read_candidates
-    from form_invariance.stages.attribution.table import ATTRIBUTION
-    from form_invariance.stages.dataset.prompts import read_train
-    from form_invariance.stages.patching.compute import patch_candidates
-    from form_invariance.stages.patching.ranking import CHECKED, rank_cell, recall_of_attribution
-    from form_invariance.stages.patching.table import RANKING
-    from form_invariance.tables.files import read_table, write_table, write_tensors
-    from form_invariance.tables.keys import common_keys
 
     run, keys = load_run(model), common_keys(dataset)
     train = read_train(dataset, corrupt_table, run.tokenizer, run.model.device)

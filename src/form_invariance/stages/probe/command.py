@@ -2,7 +2,14 @@
 
 from pathlib import Path
 
+from form_invariance.experiment.model_options import load_model
 from form_invariance.experiment.options import Files, ModelOptions, Seed, recorded
+from form_invariance.stages.census.table import CENSUS
+from form_invariance.stages.probe import compute
+from form_invariance.stages.probe.table import PROBE
+from form_invariance.tables.columns import ALL
+from form_invariance.tables.files import read_tables, write_table
+from form_invariance.tables.keys import by_cell, common_keys
 
 
 def probe(*, model: ModelOptions, censuses: Files, prompts: int, seed: Seed, output: Path) -> None:
@@ -14,14 +21,6 @@ def probe(*, model: ModelOptions, censuses: Files, prompts: int, seed: Seed, out
         output: probe table
     """
     settings = recorded(locals())
-
-    from form_invariance.experiment.model_options import load_model
-    from form_invariance.stages.census.table import CENSUS
-    from form_invariance.stages.probe import compute
-    from form_invariance.stages.probe.table import PROBE
-    from form_invariance.tables.columns import ALL
-    from form_invariance.tables.files import read_tables, write_table
-    from form_invariance.tables.keys import by_cell, common_keys
 
     chosen = compute.choose_prompts(read_tables(by_cell(censuses), CENSUS), prompts, seed)
     formats = list(chosen["format"].unique())

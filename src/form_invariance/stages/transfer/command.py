@@ -2,6 +2,11 @@
 
 from pathlib import Path
 
+import pandas as pd
+
+from form_invariance.experiment.controls import Draws
+from form_invariance.experiment.means import read_means
+from form_invariance.experiment.measurements import TRANSFER_PAIRS
 from form_invariance.experiment.options import (
     Centred,
     Files,
@@ -10,8 +15,21 @@ from form_invariance.experiment.options import (
     RunOptions,
     Seed,
     Sizes,
+    json_object,
     recorded,
 )
+from form_invariance.experiment.run import load_run, of_run
+from form_invariance.stages.census.table import CENSUS
+from form_invariance.stages.circuit.compute import read_circuits, read_halves
+from form_invariance.stages.dataset.table import DATASET
+from form_invariance.stages.patching.table import RANKING
+from form_invariance.stages.transfer.conditions import plan, with_halves
+from form_invariance.stages.transfer.copies import answers_of_donors, right_copies, tasks_in, with_copies
+from form_invariance.stages.transfer.directions import transfer_tables
+from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
+from form_invariance.stages.transfer.table import DIRECTION, TRANSFER
+from form_invariance.tables.files import read_table, read_tables, write_table
+from form_invariance.tables.keys import by_key, common_keys
 
 
 def transfer(
@@ -47,25 +65,6 @@ def transfer(
         pairs_output: table by pair
     """
     settings = recorded(locals())
-
-    import pandas as pd
-
-    from form_invariance.experiment.controls import Draws
-    from form_invariance.experiment.means import read_means
-    from form_invariance.experiment.measurements import TRANSFER_PAIRS
-    from form_invariance.experiment.options import json_object
-    from form_invariance.experiment.run import load_run, of_run
-    from form_invariance.stages.census.table import CENSUS
-    from form_invariance.stages.circuit.compute import read_circuits, read_halves
-    from form_invariance.stages.dataset.table import DATASET
-    from form_invariance.stages.patching.table import RANKING
-    from form_invariance.stages.transfer.conditions import plan, with_halves
-    from form_invariance.stages.transfer.copies import answers_of_donors, right_copies, tasks_in, with_copies
-    from form_invariance.stages.transfer.directions import transfer_tables
-    from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
-    from form_invariance.stages.transfer.table import DIRECTION, TRANSFER
-    from form_invariance.tables.files import read_table, read_tables, write_table
-    from form_invariance.tables.keys import by_key, common_keys
 
     answered, caches = read_tables(by_key(censuses, "format"), CENSUS), by_key(mean_caches, "format")
     keys = common_keys(*censuses)

@@ -3,9 +3,18 @@
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 from cyclopts import Parameter
 
-from form_invariance.experiment.options import Bootstrap, Files, Seed, Sizes, recorded
+from form_invariance.experiment.contrasts.cells import Measured
+from form_invariance.experiment.contrasts.compute import contrasts_table
+from form_invariance.experiment.contrasts.entries import CIRCUITS, DOSE, TASKS
+from form_invariance.experiment.contrasts.table import CONTRASTS
+from form_invariance.experiment.measurements import MEASUREMENTS
+from form_invariance.experiment.options import Bootstrap, Files, Seed, Sizes, json_object, recorded
+from form_invariance.tables.files import write_table
+from form_invariance.tables.inputs import input_paths, read_inputs
+from form_invariance.tables.keys import common_keys
 
 
 def contrasts(
@@ -28,18 +37,6 @@ def contrasts(
         output: contrasts
     """
     settings = recorded(locals())
-
-    import pandas as pd
-
-    from form_invariance.experiment.contrasts.cells import Measured
-    from form_invariance.experiment.contrasts.compute import contrasts_table
-    from form_invariance.experiment.contrasts.entries import CIRCUITS, DOSE, TASKS
-    from form_invariance.experiment.contrasts.table import CONTRASTS
-    from form_invariance.experiment.measurements import MEASUREMENTS
-    from form_invariance.experiment.options import json_object
-    from form_invariance.tables.files import write_table
-    from form_invariance.tables.inputs import input_paths, read_inputs
-    from form_invariance.tables.keys import common_keys
 
     found = read_inputs(input_paths(tables, MEASUREMENTS, "the contrasts need"), MEASUREMENTS)
     measured = Measured(pd.concat(found.values(), ignore_index=True), [*json_object(copying, "--copying")])

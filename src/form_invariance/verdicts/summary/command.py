@@ -2,7 +2,15 @@
 
 from pathlib import Path
 
+from form_invariance.beyond.residual_exchange.table import RESIDUAL_CONTRASTS
+from form_invariance.experiment.contrasts.table import CONTRASTS
 from form_invariance.experiment.options import Files, recorded
+from form_invariance.stages.overlap.table import DIFFERING, OVERLAP
+from form_invariance.tables.files import write_table
+from form_invariance.tables.inputs import input_paths, read_inputs
+from form_invariance.tables.keys import common_keys
+from form_invariance.verdicts.summary.compute import verdicts_table
+from form_invariance.verdicts.summary.table import VERDICTS
 
 
 def summary(*, tables: Files, k_shown: int, output: Path) -> None:
@@ -14,15 +22,6 @@ def summary(*, tables: Files, k_shown: int, output: Path) -> None:
         output: verdicts table
     """
     settings = recorded(locals())
-
-    from form_invariance.beyond.residual_exchange.table import RESIDUAL_CONTRASTS
-    from form_invariance.experiment.contrasts.table import CONTRASTS
-    from form_invariance.stages.overlap.table import DIFFERING, OVERLAP
-    from form_invariance.tables.files import write_table
-    from form_invariance.tables.inputs import input_paths, read_inputs
-    from form_invariance.tables.keys import common_keys
-    from form_invariance.verdicts.summary.compute import verdicts_table
-    from form_invariance.verdicts.summary.table import VERDICTS
 
     schemas = (OVERLAP, DIFFERING, CONTRASTS, RESIDUAL_CONTRASTS)
     inputs = {schema.name: schema for schema in schemas}

@@ -5,7 +5,11 @@ from typing import Annotated
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.options import Flag
+from form_invariance.tables.files import provenance_of, read_tables
+from form_invariance.tables.keys import by_key
 from form_invariance.tables.lineage import OfAnyModel
+from form_invariance.verdicts.summary.lines import LEGEND, verdict_lines
+from form_invariance.verdicts.summary.table import VERDICTS
 
 
 def verdicts(*tables: Annotated[Path, OfAnyModel], k: int | None = None, operators: Flag = False) -> None:
@@ -16,11 +20,6 @@ def verdicts(*tables: Annotated[Path, OfAnyModel], k: int | None = None, operato
         k: circuit size; default: the run's k_shown
         operators: also what is compared, and the verdicts on each operator
     """
-    from form_invariance.tables.files import provenance_of, read_tables
-    from form_invariance.tables.keys import by_key
-    from form_invariance.verdicts.summary.lines import LEGEND, verdict_lines
-    from form_invariance.verdicts.summary.table import VERDICTS
-
     if not tables:
         raise UserError("verdicts: give a table, for instance results/MODEL/shared/verdicts.parquet")
     if odd := [path for path in tables if path.suffix != ".parquet" or path.is_dir()]:
