@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from form_invariance.statistics import ranks, resampled_interval, student_factor, trimmed_mean
+from form_invariance.statistics import ranks, resampled_interval, student_factor
 
 
 @pytest.mark.parametrize("different", [1, 2, 7, 1000], ids=lambda n: f"{n} different values")
@@ -17,12 +17,6 @@ def test_ranks_are_those_of_a_plain_sort(shape, different):
         row = values[place]
         best = sorted(range(shape[-1]), key=lambda neuron: (-row[neuron], numbers[neuron]))
         assert found[place].tolist() == [best.index(neuron) for neuron in range(shape[-1])]
-
-
-@pytest.mark.parametrize("prompts", [1, 9, 10, 25])
-def test_the_trimmed_mean_is_that_of_scipy(prompts):
-    effects = np.random.default_rng(prompts).normal(size=(prompts, 3)) ** 3
-    np.testing.assert_allclose(trimmed_mean(effects), scipy.stats.trim_mean(effects, 0.1))
 
 
 def test_an_interval_is_that_of_the_resamples_that_have_a_value_or_students():

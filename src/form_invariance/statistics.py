@@ -11,9 +11,6 @@ Z95 = float(ndtri(0.975))
 UNSEEN = -float(np.log(0.025))
 """What was seen in none of n trials has a share of at most this / n: the rule of three for two sides."""
 
-TRIMMED = 0.1
-"""Share of the prompts left out at each end of the trimmed mean."""
-
 
 def ranks(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """The one rule by which neurons are ranked: rank from 0 by value, largest first, ties by number.
@@ -38,15 +35,6 @@ def ranks(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     places = np.broadcast_to(np.arange(len(numbers)), order.shape)
     np.put_along_axis(placed, by_number[order], places, axis=-1)
     return placed
-
-
-def trimmed_mean(effects: np.ndarray) -> np.ndarray:
-    """Mean over the prompts without the lowest and highest 10 %, of effects (P, C); (C,).
-
-    `scipy.stats.trim_mean` adds in another order and differs in the last digit.
-    """
-    cut = int(len(effects) * TRIMMED)
-    return np.asarray(np.sort(effects, axis=0)[cut : len(effects) - cut].mean(0))
 
 
 def wilson(successes: np.ndarray, trials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -15,9 +15,9 @@ def test_ranking_table():
     stage1 = pd.DataFrame({"layer": 6, "neuron": [2, 5, 8], "score": [0.1, 0.2, 0.3], "rank": [3, 2, 1]})
     table = rank_cell(tensors, stage1).set_index("neuron")
     assert table["rank"].to_dict() == {8: 1, 2: 2, 5: 3}
-    columns = ["ie_mean", "ie_std", "ie_median", "ie_trimmed_mean", "attribution_rank", "probability_change"]
+    columns = ["ie_mean", "ie_std", "attribution_rank", "probability_change"]
     std = (np.arange(10) ** 2).std(ddof=1)
-    assert table.loc[8, columns].tolist() == pytest.approx([28.5, std, 20.5, 25.5, 1, -0.125])
+    assert table.loc[8, columns].tolist() == pytest.approx([28.5, std, 1, -0.125])
     with pytest.raises(UserError, match="attribution table does not have"):
         rank_cell(tensors, stage1.iloc[:2])
 

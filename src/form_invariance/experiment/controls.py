@@ -168,23 +168,3 @@ def as_many_best(circuit: np.ndarray, rank: np.ndarray) -> np.ndarray | None:
             return None
         chosen[layer, best] = True
     return chosen
-
-
-def match_distance(circuit: np.ndarray, control: np.ndarray, values: np.ndarray) -> float:
-    """How far a control's values are from the circuit's: 0 is a perfect match.
-
-    The mean over the circuit's neurons of |value - control's value|, in standard deviations of the values of all
-    neurons of the layer that have one. Neurons are paired within a layer in the order of their values, which is
-    the pairing of the smallest mean.
-
-    Args:
-        circuit: bool, (late layers, m).
-        control: as many neurons in each layer, bool, (late layers, m).
-        values: what the control is matched by, (late layers, m), NaN = not available.
-    """
-    distances = []
-    for chosen, drawn, measured in zip(circuit, control, values, strict=True):
-        difference = np.abs(np.sort(measured[chosen]) - np.sort(measured[drawn]))
-        deviation = np.nanstd(measured) if len(difference) else 0.0
-        distances.append(difference / deviation if deviation else difference)
-    return float(np.concatenate(distances).mean())

@@ -8,7 +8,7 @@ or effect.
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -23,14 +23,13 @@ from form_invariance.experiment.controls import (
     controls,
     labels_of,
     masks_of,
-    match_distance,
     with_half_means,
 )
 from form_invariance.experiment.intervene import Started, all_ablated, intervene, start, unmodified
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.means import MeanCache
 from form_invariance.experiment.measurements import FORMAT_MEANS, TEMPLATE_MEANS, UNMODIFIED, measurements
-from form_invariance.experiment.neuron_sets import CIRCUIT, CONTROLS, KINDS
+from form_invariance.experiment.neuron_sets import CIRCUIT, CONTROLS
 from form_invariance.experiment.readout import Readout
 from form_invariance.experiment.run import Run
 from form_invariance.statistics import bootstrap_weights
@@ -68,18 +67,13 @@ def neuron_sets(
         variance: of the last token's activations, (late layers, m).
         effects: mean indirect effects, (late layers, m).
 
-    Returns:
-        In order; of a control the label also says how far its matched values are from the circuit's.
     """
     values = {"variance": variance, "effect": effects}
     sets = []
     for k, members in circuits.items():
         sets.append(circuit_set(members, k))
         sets += [circuit_set(by_half[k], k, half) for half, by_half in halves.items()]
-        for control in controls(members, k, CONTROLS, values, draws, operator) if members.any() else ():
-            matched = values.get(KINDS[control.label["neurons"]].matched_by)
-            distance = np.nan if matched is None else match_distance(members, control.members, matched)
-            sets.append(replace(control, label={**control.label, "match_distance": distance}))
+        sets += controls(members, k, CONTROLS if members.any() else (), values, draws, operator)
     return sets
 
 
@@ -123,7 +117,7 @@ def faithfulness(values: np.ndarray, good: np.ndarray | float, bad: np.ndarray |
 def summarize(
     values: np.ndarray, good: np.ndarray, bad: np.ndarray, resamples: int, seed: int
 ) -> dict[str, np.ndarray]:
-    """Faithfulness of every run, both ways, with bootstrap intervals over prompts.
+    """Mean faithfulness of every run, with bootstrap intervals over prompts.
 
     Args:
         values: normalised logits, (runs, P).
@@ -132,7 +126,7 @@ def summarize(
         resamples: bootstrap resamples.
 
     Returns:
-        Columns faithfulness_mean, mean_low, mean_high, faithfulness_ratio, ratio_low, ratio_high, each (runs,).
+        Columns faithfulness_mean, mean_low, mean_high, each (runs,).
     """
     prompts = len(good)
     ratios = faithfulness(values, good, bad)
@@ -142,21 +136,11 @@ def summarize(
     with np.errstate(invalid="ignore", divide="ignore"):
         means = (weights[:, defined] @ ratios[:, defined].T) / kept[:, None]  # (R, runs)
         mean = ratios[:, defined].sum(1) / defined.sum()
-    resampled = weights @ np.vstack([values, good, bad]).T / prompts  # (R, runs + 2)
-    ratios_of_means = faithfulness(resampled[:, :-2], resampled[:, -2:-1], resampled[:, -1:])
     with warnings.catch_warnings():
         # A resample may hold undefined prompts alone; where all do, the interval is not a number.
         warnings.simplefilter("ignore", RuntimeWarning)
         mean_low, mean_high = np.nanquantile(means, [0.025, 0.975], axis=0)
-        ratio_low, ratio_high = np.nanquantile(ratios_of_means, [0.025, 0.975], axis=0)
-    return {
-        "faithfulness_mean": mean,
-        "mean_low": mean_low,
-        "mean_high": mean_high,
-        "faithfulness_ratio": faithfulness(values.mean(1), good.mean(), bad.mean()),
-        "ratio_low": ratio_low,
-        "ratio_high": ratio_high,
-    }
+    return {"faithfulness_mean": mean, "mean_low": mean_low, "mean_high": mean_high}
 
 
 def mean_with_interval(name: str, values: np.ndarray, resamples: int, seed: int) -> dict[str, np.ndarray]:
@@ -212,7 +196,7 @@ def cell_tables(
     ]
     sizes = np.array(list(map(len, sets)))
     present = [some for some in sets if len(some)]
-    labels = labels_of(sets).reindex(columns=["neurons", "k", "seed", "match_distance"])
+    labels = labels_of(sets).reindex(columns=["neurons", "k", "seed"])
     summaries = []
     for intervention, positions, readout in runs:
         done = {"intervention": intervention, "positions": positions}

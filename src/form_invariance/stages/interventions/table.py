@@ -25,18 +25,11 @@ INTERVENTIONS = Schema(
         "n_neurons": integer(
             "neurons kept or knocked out, over all late layers; where 0, everything measured under it is NaN"
         ),
-        "match_distance": number(
-            "mean |circuit neuron's value - control neuron's value| of what the control is matched by, in "
-            "standard deviations of the layer; NaN for the circuit and uniform controls"
-        ),
         "prompts": integer("eval prompts"),
         "undefined": integer("prompts whose good - bad gap is nearly zero, left out of the mean of ratios"),
         "faithfulness_mean": number("mean over prompts of (circuit - bad) / (good - bad)"),
         "mean_low": number("2.5 % bootstrap percentile over prompts"),
         "mean_high": number("97.5 % bootstrap percentile over prompts"),
-        "faithfulness_ratio": number("(mean circuit - mean bad) / (mean good - mean bad)"),
-        "ratio_low": number("2.5 % bootstrap percentile over prompts"),
-        "ratio_high": number("97.5 % bootstrap percentile over prompts"),
         "normalized_logit": number("mean normalised logit under the intervention"),
         "good": number("mean normalised logit of the unmodified model"),
         "bad": number("mean normalised logit with all heads and neurons at their means"),

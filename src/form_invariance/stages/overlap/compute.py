@@ -7,7 +7,7 @@ between as many parts of one format's prompts, which is its ceiling.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import product
@@ -27,7 +27,7 @@ from form_invariance.stages.overlap.chance import (
 )
 from form_invariance.stages.overlap.jaccard import RanksOf, halves, jaccard, parts, pooled_jaccards, set_sizes
 from form_invariance.stages.overlap.table import BEST
-from form_invariance.statistics import UNSEEN, bootstrap_weights, normal_interval, trimmed_mean
+from form_invariance.statistics import UNSEEN, bootstrap_weights, normal_interval
 from form_invariance.tables.columns import EVERY_LAYER
 
 
@@ -151,16 +151,11 @@ def _comparisons(cells: Mapping[str, Effects], seed: int) -> Iterator[tuple[str,
         first, *others = (cell.ranks(layer, draw=draw) for draw in range(cell.draws))
         return [np.broadcast_to(first, np.shape(others)), np.stack(others)]
 
-    def by_statistic(cell: Effects, statistic: Callable[[np.ndarray], np.ndarray], layer: int) -> list[np.ndarray]:
-        return [cell.ranks(layer)[None], cell.ranks(layer, statistic)[None]]
-
     for name, cell in cells.items():
         if cell.prompts >= 2:
             yield name, "split_half", by(halves(cell.prompts, generator(seed, "split-half", name)), cell)
         if cell.draws > 1:
             yield name, "corrupt_seed", partial(by_draw, cell)
-        yield name, "median", partial(by_statistic, cell, partial(np.median, axis=0))
-        yield name, "trimmed_mean", partial(by_statistic, cell, trimmed_mean)
     if min(cell.prompts for cell in cells.values()) >= len(cells):
         by_part = {name: by(parts(cell.prompts, len(cells), seed, name), cell) for name, cell in cells.items()}
         yield from ((name, "parts", ranks_of) for name, ranks_of in by_part.items())

@@ -39,8 +39,8 @@ RELIABILITY = Schema(
         "format": text("format; across_parts: the formats compared, joined by +"),
         "kind": text(
             "what is compared within the format: split_half (disjoint halves of the train prompts), parts (as "
-            "many disjoint parts as there are formats), corrupt_seed (other corrupt partners), median or "
-            "trimmed_mean (ranked so instead of by the mean); across_parts: all formats, each by such a part"
+            "many disjoint parts as there are formats), corrupt_seed (other corrupt partners); "
+            "across_parts: all formats, each by such a part"
         ),
         "jaccard": number("mean Jaccard of the top-k sets, pooled over the late layers"),
         "low": number("2.5 % percentile over repeats"),

@@ -7,7 +7,7 @@ import pandas as pd
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.membership import layers_in
-from form_invariance.statistics import ranks, trimmed_mean
+from form_invariance.statistics import ranks
 
 CHECKED = 50
 """Neurons of a layer whose recall is checked."""
@@ -36,8 +36,6 @@ def rank_cell(tensors: Mapping[str, np.ndarray], attribution: pd.DataFrame) -> p
                     "rank": ranks(mean, neurons) + 1,
                     "ie_mean": mean,
                     "ie_std": effects.std(0, ddof=1) if len(effects) > 1 else np.zeros_like(mean),
-                    "ie_median": np.median(effects, axis=0),
-                    "ie_trimmed_mean": trimmed_mean(effects),
                     "probability_change": tensors[f"probability_change.{layer}"],
                 }
             )

@@ -12,8 +12,6 @@ RANKING = Schema(
             "the clean answer's probability"
         ),
         "ie_std": number("sample standard deviation of the same"),
-        "ie_median": number("median of the same"),
-        "ie_trimmed_mean": number("mean of the same without the lowest and highest 10 %"),
         "probability_change": number("mean change of the clean answer's probability by the patch"),
         "attribution_score": number("stage-1 score"),
         "attribution_rank": integer("stage-1 rank within the layer"),
