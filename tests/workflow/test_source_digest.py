@@ -22,7 +22,7 @@ from form_invariance.workflow.source_digest import reached, starts_of
 
 PACKAGE = ROOT / "src/form_invariance"
 CALLERS = [("form_invariance.cli", "*"), ("form_invariance.__main__", "*")]
-"""What runs a command; it changes no result."""
+"""What runs a command: it changes no result, but what is said of a file's ancestors."""
 
 
 def modules():
@@ -102,23 +102,24 @@ def test_every_command_needs_only_what_it_reaches(folder, tmp_path):
         shutil.rmtree(tmp_path / str(number))
 
 
-OF_WHAT_NAMES_CANNOT_FOLLOW = {
-    ("cli", "_actions_of"): "which command runs; the digest starts at the command",
-    ("cli", "_app"): "a text of help",
-    ("drawing.figures", "figure_of"): "the rule names the module of the figure",
-    ("report.answers_command", "answers"): "the rule names the modules of the answers",
-    ("experiment.answers", "method_of"): "the rule adds the text",
-    ("workflow.job_server", ""): "which modules are imported early",
+DYNAMIC = {
+    "__init_subclass__",
+    "singledispatch",
+    "import_module",
+    "__import__",
+    "exec",
+    "get_docstring",
+    "get_type_hints",
+    "__doc__",
+    "sys.modules",
 }
-
-
-DYNAMIC = {"import_module", "__import__", "exec", "get_docstring", "get_type_hints", "__doc__", "sys.modules"}
 """By these, code or its text is used without its name."""
 WITHOUT_NAMES = {
     "form_invariance.__getattr__": "the library, which no command uses",
     "cli.functions_of": "which function runs; a digest starts at it",
     "cli._of_one_run": "types of a command's options, which count in its module",
     "cli.command_line": "texts of help",
+    "cli._help_of": "texts of help",
     "drawing.figures.figure_of": "the rule names the module of a figure; types count there",
     "report.answers_command.answers": "the rule names the modules of the answers",
     "experiment.answers.method_of": "the rule adds the text",
@@ -129,7 +130,16 @@ WITHOUT_NAMES = {
 def test_what_names_cannot_follow_is_listed():
     found = set()
     for module, path in modules():
-        for statement in ast.parse(path.read_text()).body:
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                assert not node.level, path
+                assert "*" not in {name.name for name in node.names}, path
+            if isinstance(node, ast.Import):
+                assert all(name.asname or not name.name.startswith("form_invariance.") for name in node.names), (
+                    path
+                )
+        for statement in tree.body:
             nodes = [*ast.walk(statement)] if not isinstance(statement, ast.Import | ast.ImportFrom) else []
             used = {node.id for node in nodes if isinstance(node, ast.Name)}
             for node in nodes:
@@ -192,6 +202,11 @@ def inner(x): return 2 * x
     "other.py": "def unused():\n    return 1\n",
 }
 BY_VALUE = FILES["main.py"].replace("tools.double(", "vars(tools)['double'](")
+OTHER_ERROR = FILES["main.py"].replace("UserError(", "KeyError(")
+OUTSIDE = FILES["main.py"].replace("tools.double(", "rounded(") + "\nfrom math import floor as rounded\n"
+CHOSEN = (
+    FILES["main.py"] + "\nif LIMIT:\n    from math import floor as helper\nelse:\n    SIZE = [x for x in (2, 3)]\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -210,6 +225,13 @@ BY_VALUE = FILES["main.py"].replace("tools.double(", "vars(tools)['double'](")
         (None, "main.py", "x > LIMIT", "x >= LIMIT", True),
         (None, "main.py", "return unused()", "return unused() + 1", False),
         (None, "errors.py", "pass", "code = 2", False),
+        (OTHER_ERROR, "main.py", "too large", "too big", True),  # may be caught
+        (OTHER_ERROR, "main.py", "KeyError(", "ValueError(", True),
+        (OUTSIDE, "main.py", "import floor", "import ceil", True),
+        (None, "main.py", "import LIMIT, helper", "import OTHER as LIMIT, helper", True),
+        (None, "main.py", "other import unused", "tools import unused", False),
+        (CHOSEN, "main.py", "import floor", "import ceil", True),  # a block of the module
+        (CHOSEN, "main.py", "(2, 3)", "(2, 4)", True),
     ],
 )
 def test_what_counts(digest_of, main, file, old, new, counts):

@@ -1,18 +1,21 @@
 """The definitions of a Python file: what of them can change a result, and the names that they use.
 
-A definition is a function, a class or a constant of a module. Docstrings, texts of errors and of help, and types
-for checkers change no result.
+A definition is a function, a class or a constant of a module. Docstrings, texts of the user's mistakes and of
+help, and types for checkers change no result. (A preflight writes the text of a mistake into its table; then the
+run stops.)
 """
 
 import ast
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 
 _WITH_TYPES = ("command", "figure")
 """Ends of the names of modules whose functions' types are read when they run: `cli`, `drawing.figures`."""
+_BLOCKS = (ast.For, ast.While, ast.If, ast.With, ast.Try)
+"""Statements of a module that count whenever it is imported, whatever they bind."""
 LOOSE = ""
 """The name of a module's statements that define nothing."""
 ALL = "*"
@@ -37,10 +40,11 @@ class Definition:
     attributes: set[Reference] = field(default_factory=set)
     imports: dict[str, Reference] = field(default_factory=dict)
 
-    @cached_property
-    def digest(self) -> str:
-        """Digest of what can change a result."""
-        return digest("\0".join(self.parts))
+    def digest(self, imports: Mapping[str, Reference]) -> str:
+        """Digest of what can change a result; `imports` of its module say what its names are."""
+        known = {**imports, **self.imports}
+        used = self.names | {name for name, _ in self.attributes}
+        return digest("\0".join([*self.parts, *(repr((name, known[name])) for name in sorted(used & set(known)))]))
 
 
 @dataclass(frozen=True)
@@ -67,8 +71,12 @@ def read(path: Path) -> Source:
             continue
         definition = Definition()
         _add(definition, statement, with_types, in_class=False)
+        names = bound(statement) or {LOOSE}
+        if isinstance(statement, _BLOCKS):
+            names.add(LOOSE)
+            source.imports.update(definition.imports)
         # A docstring leaves nothing.
-        for name in sorted(bound(statement) or {LOOSE}) if definition.parts else ():
+        for name in sorted(names) if definition.parts else ():
             known = source.definitions.setdefault(name, Definition())
             known.parts += definition.parts
             known.names |= definition.names
@@ -81,8 +89,13 @@ def bound(statement: ast.stmt) -> set[str]:
     """The names that a statement of a module binds, imports aside."""
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         return {statement.name}
-    nodes = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
-    return {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
+    if isinstance(statement, _BLOCKS):
+        blocks = [statement, *getattr(statement, "handlers", ())]
+        parts = [getattr(block, part, []) for block in blocks for part in ("body", "orelse", "finalbody")]
+        return {name for part in parts for inner in part for name in bound(inner)}
+    targets = getattr(statement, "targets", None) or [getattr(statement, "target", ast.Pass())]
+    nodes = (node for target in targets for node in ast.walk(target))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, Reference]]:
@@ -100,14 +113,13 @@ def _changes_nothing(node: ast.AST) -> bool:
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
     if isinstance(node, ast.If):
-        return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING" and not node.orelse
     return isinstance(node, ast.keyword) and node.arg == "help"
 
 
 def _is_error(node: ast.AST) -> bool:
-    """Whether a node makes an error, which ends a command without a result."""
-    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "UserError"
-    return called or isinstance(node, ast.Raise)
+    """Whether a node makes the error of a user's mistake, which ends a command without a result."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "UserError"
 
 
 def _add(definition: Definition, node: ast.AST, with_types: bool, in_class: bool) -> None:

@@ -14,8 +14,8 @@ from form_invariance.workflow.definitions import ALL, LOOSE, Reference, digest, 
 
 _PACKAGE = "form_invariance"
 _ROOT = Path(__file__).parents[1]
-DATA_SUFFIXES = (".html", ".css", ".js", ".csv")
-"""Files that a module reads from its own folder."""
+NO_DATA = (".py", ".pyc", ".md")
+"""Suffixes of files that no module reads from its own folder."""
 _TEXT = "text that the command prints"
 _MADE: dict[str, Mapping[str, str]] = {}
 """The digests of the definitions in each digest that was made."""
@@ -121,8 +121,10 @@ def source_digest(command: str, *more: str, text: str = "") -> str:
         path = file_of(module)
         assert path is not None
         folders.add(path.parent)
-        if definition := read(path).definitions.get(name):
-            parts[".".join(filter(None, [module.removeprefix(f"{_PACKAGE}."), name]))] = definition.digest
+        source = read(path)
+        if definition := source.definitions.get(name):
+            key = ".".join(filter(None, [module.removeprefix(f"{_PACKAGE}."), name]))
+            parts[key] = definition.digest(source.imports)
     parts |= {str(file.relative_to(_ROOT)): _of_data(file) for folder in folders for file in _data(folder)}
     code = digest(repr(sorted(parts.items())))
     _MADE[code] = parts
@@ -136,7 +138,7 @@ def made() -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def _data(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.iterdir() if file.suffix in DATA_SUFFIXES)
+    return sorted(file for file in folder.iterdir() if file.is_file() and file.suffix not in NO_DATA)
 
 
 @cache
@@ -150,8 +152,10 @@ def package_digest() -> str:
     for path in sorted(_ROOT.rglob("*")):
         if path.suffix == ".py":
             source = read(path)
-            definitions = sorted((name, definition.digest) for name, definition in source.definitions.items())
+            definitions = sorted(
+                (name, definition.digest(source.imports)) for name, definition in source.definitions.items()
+            )
             parts[str(path.relative_to(_ROOT))] = definitions, source.imports
-        elif path.suffix in DATA_SUFFIXES:
+        elif path.is_file() and path.suffix not in NO_DATA:
             parts[str(path.relative_to(_ROOT))] = _of_data(path)
     return digest(repr(sorted(parts.items())))
