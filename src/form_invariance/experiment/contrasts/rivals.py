@@ -4,7 +4,8 @@ An assignment gives each operator one of its rivals; its contrast is the mean ov
 own value exceeds the strongest rivals if it exceeds those of every assignment. So *yes* needs the intervals of all
 assignments above zero: an intersection of tests, each of which errs in 2.5 %. *No* needs the least one below zero,
 by an upper limit that holds for all assignments at once: the 97.5 % quantile, over resamples, of the largest
-studentized error.
+studentized error. The noises of rankings and of means are drawn in each resample, anew for each set, because a
+rival may be the strongest by them alone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 from scipy.stats import norm
 
 from form_invariance.experiment.contrasts.engine import (
@@ -29,6 +31,7 @@ from form_invariance.experiment.contrasts.engine import (
 )
 from form_invariance.experiment.contrasts.noise import Halves, Noise, of_sources, total
 from form_invariance.experiment.contrasts.rows import groups_of
+from form_invariance.randomness import generator
 from form_invariance.tables.columns import ALL
 
 ASSIGNMENTS = 4096
@@ -54,6 +57,31 @@ def _assigned(cells: Sequence[tuple[str, RivalPairs]]) -> Iterator[tuple[dict[st
         yield assignment, over_cells([pairs[assignment[operator]] for operator, pairs in known])
 
 
+def _noises(assignments: Sequence[Mapping[str, str]], noise: Mapping[str, Noise], draws: int) -> np.ndarray:
+    """The noises of rankings and means in the contrast of every assignment: standard deviation, and draws.
+
+    The own set of an operator, and a rival, have one noise in all assignments.
+
+    Returns:
+        (assignments, 1 + draws).
+    """
+    known = [of for of in noise.values() if of.operators]
+    # As wide as Student's distribution, of as many degrees of freedom as there are operators.
+    widths = [stdtrit(of.operators, 0.975) / norm.ppf(0.975) for of in known]
+    halves = [width * (of.halves[..., 0] - of.halves[..., 1]) / 2 for width, of in zip(widths, known, strict=True)]
+    own, rival = np.sum([(half**2).mean(0) for half in halves] or [np.zeros(2)], axis=0) ** 0.5
+    chosen = dict.fromkeys((of, name) for assignment in assignments for of, name in assignment.items())
+    random = generator(0, "rivals")
+    of_rival = {pair: rival * random.normal(size=draws) for pair in chosen}
+    of_own = {operator: own * random.normal(size=draws) for operator in assignments[0]}
+    drawn = [
+        np.mean([of_own[of] - of_rival[of, name] for of, name in assignment.items()], axis=0)
+        for assignment in assignments
+    ]
+    deviation = np.full((len(assignments), 1), np.hypot(own, rival) / len(assignments[0]) ** 0.5)
+    return np.hstack([deviation, drawn])
+
+
 def _row(cells: Sequence[tuple[str, RivalPairs]], noise: Mapping[str, Noise]) -> dict[str, Any]:
     """The values of `COLUMNS` over some cells; `noise` as in `Pair`."""
     assigned = list(_assigned(cells))
@@ -68,10 +96,12 @@ def _row(cells: Sequence[tuple[str, RivalPairs]], noise: Mapping[str, Noise]) ->
     # Where all resamples are equal up to rounding, the limits are of what was not seen.
     unseen = np.array([high - low for low, high, _ in bounds]) / 2 / norm.ppf(0.975)
     same = np.ptp(differences[:, 1:], axis=1) < ROUNDING
-    errors = np.where(same, unseen, differences[:, 1:].std(axis=1, ddof=1))
-    studentized = (differences[:, :1] - differences[:, 1:]) / np.where(errors > 0, errors, 1)[:, None]
+    noises = _noises([assignment for assignment, _ in assigned], noise, differences.shape[1] - 1)
+    errors = np.hypot(np.where(same, unseen, differences[:, 1:].std(axis=1, ddof=1)), noises[:, 0])
+    resampled = differences[:, 1:] + noises[:, 1:]
+    studentized = (differences[:, :1] - resampled) / np.where(errors > 0, errors, 1)[:, None]
     quantile = max(np.quantile(studentized.max(axis=0), 0.975), norm.ppf(0.975))
-    highs = differences[:, 0] + np.hypot(quantile * errors, half)
+    highs = differences[:, 0] + quantile * errors
     least, low, high = int(differences[:, 0].argmin()), float(min(lows)), float(min(highs))
     error = bounds[int(np.argmin(lows))][2]
     assignment, pair = assigned[least]
