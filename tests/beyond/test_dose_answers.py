@@ -24,7 +24,9 @@ SHARES = {
 }
 """What the own best lose, or keep, of what can be lost; and the sizes that are nearest to half."""
 SIZES = {"knockout": {"one": 5, "two": 1, ALL: 1}, "keep_only": {"one": 20, "two": 5, ALL: 20}}
-LOSSES = ["loss_of_own_best", "loss_of_all_late"]
+SHARED = {"one": (0.05, 0.2, 0.55), "two": (0.3, 0.6, 0.9), ALL: (0.1, 0.35, 0.6)}
+"""What the shared neurons lose."""
+LOSSES = ["loss_of_own_best", "loss_of_all_late", "loss_of_shared"]
 ALONG = [name for name, entry in ENTRIES.items() if entry.sizes == DOSE and "knockout" in entry.metrics]
 EXCHANGED, COPIED = "exchanged_minus_own_beyond_control", "own_minus_copied_of_own"
 
@@ -48,6 +50,9 @@ def contrasts(most=MOST, **lost):
         own, shares = rows("loss_of_own_best", how), SHARES[how] | (lost if how == "knockout" else {})
         cells = zip(own["operator"], own["k"], strict=True)
         parts.append(own.assign(first=[most * shares[of][KS.index(k)] - kept for of, k in cells]))
+    shared = rows("loss_of_shared")
+    cells = zip(shared["operator"], shared["k"], strict=True)
+    parts.append(shared.assign(first=[most * SHARED[of][KS.index(k)] for of, k in cells]))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -75,7 +80,24 @@ def test_where_every_size_loses_nearly_all_the_smallest_is_undecided_at_the_floo
     assert found.loc["two", ["at_k", "verdict"]].tolist() == [1, AT_FLOOR]
     assert found.loc["one", "verdict"] == found.loc[ALL, "verdict"] == "yes"
     assert decided(full.assign(ratio_low=np.nan)).loc[(ALL, "two"), "verdict"] == "undefined"
-    assert dose_shares(contrasts(most=0.0))["share"].isna().all(), "nothing can be lost"
+    assert dose_shares(contrasts(most=0.0), "loss_of_own_best")["share"].isna().all(), "nothing can be lost"
+
+
+def test_a_mean_does_not_hide_that_most_formats_are_at_the_floor():
+    table = contrasts()
+    more = [table[table["format"] == "s"].assign(format=name) for name in ("c", "w")]
+    table = pd.concat([table, *more], ignore_index=True)
+    lost = (table["contrast"] == "loss_of_own_best") & (table["intervention"] == "knockout")
+    saturated = table["format"].isin(["c", "w"])
+    assert decided(table).loc[(ALL, ALL), "verdict"] == "yes"
+    table.loc[lost & saturated, "first"] = 0.9 * MOST
+    assert decided(table).loc[(ALL, ALL), "verdict"] == AT_FLOOR
+
+
+def test_what_is_asked_of_the_shared_neurons_is_decided_where_they_lose_half():
+    found = pd.concat(asked(contrasts())).query("question == 'shared' and format == 'all'").set_index("operator")
+    assert found["at_k"].to_dict() == {"one": 20, "two": 5, ALL: 20}
+    assert found["share"].to_dict() == pytest.approx({"one": 0.55, "two": 0.6, ALL: 0.6})
 
 
 SENTENCES = [
@@ -85,11 +107,11 @@ SENTENCES = [
     "best 0.020: ratio 0.90 [0.85, 1.10]. Knocked out at k = 1 (own best: 35% of what can be lost), other "
     "operators' best in these formats cost 0.001, the operator's own there 0.500: difference 0.300 [0.200, "
     "0.400]: yes.",
-    "Knocked out at k = 1 (own best: 35% of what can be lost), the shared neurons cost 0.500 probability, as many"
-    " random members of the own best 0.001: difference 0.300 [0.200, 0.400]: yes.",
-    "Knocked out at k = 1 (own best: 35% of what can be lost), an operator's shared neurons cost its own answers "
-    "0.500, the strongest choice of other operators' 0.001: least difference over all choices 0.300 [0.200, "
-    "0.400]: yes. Beyond matched controls, they cost the own answers 0.500 and the other operators' 0.001: "
+    "Knocked out at k = 20 (shared: 60% of what can be lost), the shared neurons cost 0.500 probability, as many "
+    "random members of the own best 0.020: difference 0.300 [0.200, 0.400]: yes.",
+    "Knocked out at k = 20 (shared: 60% of what can be lost), an operator's shared neurons cost its own answers "
+    "0.500, the strongest choice of other operators' 0.020: least difference over all choices 0.300 [0.200, "
+    "0.400]: yes. Beyond matched controls, they cost the own answers 0.500 and the other operators' 0.020: "
     "difference 0.300 [0.200, 0.400]: yes.",
     "At k = 1 the own best cost 0.28 probability (all late neurons: 0.80). Where the change reaches the final "
     "residual stream alone, past all later layers, it costs 0.25. As much means that the neurons write the "
@@ -111,7 +133,7 @@ def test_answers_say_the_numbers_of_the_size_that_decides():
     told = answer({"contrasts": full.assign(ratio=np.nan, low=np.nan)}, K)
     assert "k = 1 (own best: 81% of what can be lost, so no size tells sets apart)" in told[0].sentence
     assert "0.001: no ratio, because the interval of the latter is not above zero." in told[0].sentence
-    assert "difference 0.300 [no interval]: undecided: at the floor." in told[1].sentence
+    assert "difference 0.300 [no interval]: yes." in told[1].sentence
     undefined = answer({"contrasts": contrasts().assign(cells=0)}, K)
     assert all(told.sentence.startswith("Undefined: no ") for told in undefined)
 

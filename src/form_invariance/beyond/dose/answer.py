@@ -8,6 +8,7 @@ import pandas as pd
 
 from form_invariance.experiment.answers import FIXED, Answer, percent
 from form_invariance.experiment.contrasts.entries import ALL_LOSS, OWN_LOSS, PRIMARY
+from form_invariance.experiment.contrasts.entries import CONTRASTS as ENTRIES
 from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.experiment.contrasts.rows import overall
 from form_invariance.experiment.contrasts.table import CONTRASTS
@@ -34,10 +35,11 @@ def _difference(row: Mapping[Any, Any]) -> str:
 
 
 def _where(row: Mapping[Any, Any]) -> str:
-    """The size that decides, and the share of what can be lost or kept that the own best have there."""
+    """The size that decides, and what the neurons of the question lose there of all that can be lost, or keep."""
     can = "kept" if row["intervention"] == KEEP_ONLY else "lost"
     note = ", so no size tells sets apart" if row["verdict"] == AT_FLOOR else ""
-    return f"at k = {row['at_k']} (own best: {percent(row['share'])} of what can be {can}{note})"
+    neurons = "own best" if ENTRIES[row["contrast"]].halved == OWN_LOSS else "shared"
+    return f"at k = {row['at_k']} ({neurons}: {percent(row['share'])} of what can be {can}{note})"
 
 
 def _measured(rows: pd.DataFrame) -> Rows:

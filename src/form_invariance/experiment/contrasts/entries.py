@@ -47,6 +47,7 @@ PRIMARY = "probability"
 
 CIRCUITS, DOSE, TASKS = "k", "best_k", "specificity_k"
 """The key of a configuration with the sizes at which a contrast is asked."""
+OWN_LOSS, SHARED_LOSS, ALL_LOSS = "loss_of_own_best", "loss_of_shared", "loss_of_all_late"
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Contrast:
         means: what is put in, as in the measurements.
         tasks: on which it is asked; empty: on all.
         sizes: CIRCUITS, DOSE or TASKS.
+        halved: along the dose, the contrast whose loss decides at which size a question is decided.
         rivals: in place of `values` where the second value is the strongest of several: both values by rival.
     """
 
@@ -71,6 +73,7 @@ class Contrast:
     means: str = TASK_MEANS
     tasks: Sequence[str] = (OWN,)
     sizes: str = DOSE
+    halved: str = OWN_LOSS
     rivals: Callable[[Cell], Mapping[str, tuple[Value, Value]]] | None = None
 
     def measure(self, intervention: str) -> str:
@@ -104,7 +107,6 @@ def moved(compared: str, values: Values) -> Contrast:
 LOST, LOST_RIGHT = {KNOCKOUT: (PRIMARY,)}, {KNOCKOUT: (PRIMARY, "accuracy")}
 LOST_BY_ALL = {KNOCKOUT: (PRIMARY, "accuracy", "margin")}
 BOTH = dict.fromkeys((KNOCKOUT, KEEP_ONLY), (PRIMARY,))
-OWN_LOSS, ALL_LOSS = "loss_of_own_best", "loss_of_all_late"
 
 CONTRASTS = {
     "circuit_minus_control_everywhere": Contrast(
@@ -120,6 +122,7 @@ CONTRASTS = {
         "of equal norm",
         lambda cell: (circuit(cell), control(cell, kinds=FAIR)),
         LOST_RIGHT,
+        halved=SHARED_LOSS,
     ),
     "circuit_minus_control": Contrast(
         "what the circuit costs a task − what its strongest matched control does",
@@ -133,12 +136,14 @@ CONTRASTS = {
         "matched control",
         lambda cell: (beyond(cell), beyond(cell, OTHER_OPERATORS)),
         LOST_RIGHT,
+        halved=SHARED_LOSS,
     ),
     "own_minus_other_circuits": Contrast(
         "what the circuit costs its operator − what the strongest circuit of another operator does: the least "
         "over all choices of a rival for each operator",
         lambda cell: (circuit(cell), cell.average([])),
         LOST_RIGHT,
+        halved=SHARED_LOSS,
         rivals=other_circuits,
     ),
     "own_minus_copied_of_own": Contrast(
@@ -176,6 +181,7 @@ CONTRASTS = {
         "the shared neurons − as many random members of the own best in each layer",
         lambda cell: (circuit(cell), cell.mean(PART_OF_BEST, ranked=False, draws=True)),
         LOST_RIGHT,
+        halved=SHARED_LOSS,
     ),
     OWN_LOSS: loss("the format's own best", own_best, kept=True),
     "loss_of_other_formats_best": loss("the other formats' best", others_best, kept=True),
@@ -184,7 +190,7 @@ CONTRASTS = {
         lambda cell: others_best(cell, OTHER_OPERATORS),
         kept=True,
     ),
-    "loss_of_shared": loss("the shared neurons", circuit, kept=True),
+    SHARED_LOSS: loss("the shared neurons", circuit, kept=True),
     "loss_of_best_not_shared": loss("the own best without the shared", of_best(BEST_NOT_SHARED)),
     "loss_of_part_of_best": loss("random members of the own best, as many as the shared,", of_best(PART_OF_BEST)),
     "loss_of_matched": loss(

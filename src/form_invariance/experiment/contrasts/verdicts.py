@@ -11,7 +11,6 @@ from form_invariance.experiment.contrasts.entries import (
     CIRCUITS,
     CONTRASTS,
     DOSE,
-    OWN_LOSS,
     PRIMARY,
 )
 from form_invariance.experiment.contrasts.questions import QUESTIONS, SMALLEST, Part
@@ -55,23 +54,35 @@ def rows_of(part: Part, contrasts: pd.DataFrame) -> pd.DataFrame:
 
 
 HALF, SATURATED = 0.5, 0.8
-"""A question along the dose is decided where the own loss is nearest to this share of what can be lost. Where
-every size loses more than the second share, sets cannot be told apart."""
+"""A question along the dose is decided where the loss by the neurons that it is about is nearest to this share of
+what can be lost. Where every size loses more than the second share, sets cannot be told apart."""
 
 
-def dose_shares(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """The share of what can be lost that the own best lose, and of what can be kept that they keep, by size.
+def dose_shares(contrasts: pd.DataFrame, loss: str) -> pd.DataFrame:
+    """The share of what can be lost that neurons lose, and of what can be kept that they keep, by size.
+
+    Args:
+        loss: the contrast that has their loss.
 
     Returns:
-        Columns operator, intervention, k and share, over formats.
+        Columns operator, intervention, k, share (over formats), and whether the sizes are at the floor: the share,
+        or that in most cells, exceeds `SATURATED`.
     """
-    rows = contrasts[(contrasts["format"] == ALL) & (contrasts["metric"] == PRIMARY)]
-    all_lost = rows[rows["contrast"] == ALL_LOSS].set_index(["operator", "k"])["first"]
-    own = rows[(rows["contrast"] == OWN_LOSS)].join(all_lost.rename("most"), on=["operator", "k"])
+    rows = contrasts[contrasts["metric"] == PRIMARY]
+    place = ["format", "operator", "k"]
+    all_lost = rows[rows["contrast"] == ALL_LOSS].set_index(place)["first"]
+    own = rows[rows["contrast"] == loss].join(all_lost.rename("most"), on=place)
     # What is kept alone is measured as a change from the unmodified model, and that of nothing is what all cost.
     lost = own["first"].where(own["intervention"] == KNOCKOUT, own["most"] + own["first"])
-    known = own["most"] > ROUNDING
-    return own.assign(share=(lost / own["most"].where(known)))[["operator", "intervention", "k", "share"]]
+    own = own.assign(share=lost / own["most"].where(own["most"] > ROUNDING))
+    cells = own[(own["format"] != ALL) & (own["operator"] != ALL)]
+    cells = cells.assign(full=cells["share"] > SATURATED)
+    size = ["operator", "intervention", "k"]
+    pooled = own[own["format"] == ALL].join(
+        pd.concat([cells, cells.assign(operator=ALL)]).groupby(size)["full"].mean(), on=size
+    )
+    floor = (pooled["share"] > SATURATED) | (pooled["full"] > 0.5)
+    return pooled.assign(floor=floor)[[*size, "share", "floor"]]
 
 
 def _at_dose(rows: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
@@ -93,21 +104,21 @@ def asked(contrasts: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
     `k` is the circuit size of which the run asks, and `at_k` the size at which the question is decided.
     """
-    shares = dose_shares(contrasts)
     circuits = [name for name, entry in CONTRASTS.items() if entry.sizes == CIRCUITS]
     ks = sorted(set(contrasts.loc[contrasts["contrast"].isin(circuits), "k"]))
     for name, question in QUESTIONS.items():
         for metric, part in question.parts.items():
             if not part.contrast:
                 continue
-            rows, sizes = rows_of(part, contrasts), CONTRASTS[part.contrast].sizes
+            rows, entry = rows_of(part, contrasts), CONTRASTS[part.contrast]
+            sizes, shares = entry.sizes, dose_shares(contrasts, entry.halved)
             for k in ks:
                 if sizes == CIRCUITS:
                     there = rows[rows["k"] == k]
                 else:
                     there = _at_dose(rows, shares) if sizes == DOSE else _at_task_size(rows, k)
-                saturated = there["share"] > SATURATED if sizes == DOSE else pd.Series(False, there.index)
-                floored = there["verdict"].mask(saturated & (there["verdict"] != "undefined"), AT_FLOOR)
+                floor = there["floor"].eq(True) if sizes == DOSE else pd.Series(False, there.index)
+                floored = there["verdict"].mask(floor & (there["verdict"] != "undefined"), AT_FLOOR)
                 yield there.assign(question=name, metric=metric, at_k=there["k"], k=k, verdict=floored)
 
 

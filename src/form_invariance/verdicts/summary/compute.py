@@ -84,8 +84,8 @@ def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     same = same.assign(limit_error=0.0, prompts=0, verdict=said, note=notes)
     contrasts = tables["contrasts"]
     exchanged = _exchanged(tables["residual_contrasts"], same["k"].unique())
-    parts = pd.concat([*asked(contrasts[contrasts["format"] == ALL]), exchanged[exchanged["format"] == ALL]])
-    parts = parts.rename(columns={"first": "value", "second": "control_value"})
+    parts = pd.concat([*asked(contrasts), exchanged])
+    parts = parts[parts["format"] == ALL].rename(columns={"first": "value", "second": "control_value"})
     table = pd.concat([same, parts.assign(note="")], ignore_index=True)
     place = table["question"].map(list(QUESTIONS).index)
     table = table.assign(place=place, others=table["operator"] != ALL)
