@@ -95,8 +95,8 @@ def loss(
         return value, replace(value - value, control="")
 
     metrics = {intervention: (PRIMARY,)} | ({KEEP_ONLY: (PRIMARY,)} if kept else {})
-    kept_too = "; kept alone: probability then − before" if kept else ""
-    return Contrast(f"what {neurons} cost; second is 0{kept_too}", values, metrics, sizes=sizes)
+    kept_too = "; kept alone: change of probability" if kept else ""
+    return Contrast(f"cost of {neurons}{kept_too}", values, metrics, sizes=sizes)
 
 
 def moved(compared: str, values: Values) -> Contrast:
@@ -110,7 +110,7 @@ BOTH = dict.fromkeys((KNOCKOUT, KEEP_ONLY), (PRIMARY,))
 
 CONTRASTS = {
     "circuit_minus_control_everywhere": Contrast(
-        "what the circuit keeps, or costs knocked out, at all positions − what its strongest control does",
+        "what the circuit keeps or costs at all positions − what its strongest control does",
         lambda cell: (circuit(cell), cell.strongest(dict(zip(CONTROLS, CONTROLS, strict=True)))),
         dict.fromkeys((KEEP_ONLY, KNOCKOUT), ("faithfulness", "accuracy", PRIMARY)),
         "all",
@@ -118,44 +118,43 @@ CONTRASTS = {
         sizes=CIRCUITS,
     ),
     "circuit_minus_fair_control": Contrast(
-        "what the circuit costs its operator − what the strongest of its controls does: matched ones, and changes "
-        "of equal norm",
+        "cost of the circuit − that of its strongest control, matched or of equal norm",
         lambda cell: (circuit(cell), control(cell, kinds=FAIR)),
         LOST_RIGHT,
         halved=SHARED_LOSS,
     ),
     "circuit_minus_control": Contrast(
-        "what the circuit costs a task − what its strongest matched control does",
+        "cost of the circuit to a task − that of its strongest matched control",
         lambda cell: (circuit(cell, cell.task), control(cell, cell.task)),
         LOST,
         tasks=(),
         sizes=TASKS,
     ),
     "own_minus_other_beyond_control": Contrast(
-        "what the circuit costs its operator − what it costs the others (their mean), both beyond the strongest "
-        "matched control",
+        "cost of the circuit to its operator − that to the others (mean), both beyond the strongest matched "
+        "control",
         lambda cell: (beyond(cell), beyond(cell, OTHER_OPERATORS)),
         LOST_RIGHT,
         halved=SHARED_LOSS,
     ),
     "own_minus_other_circuits": Contrast(
-        "what the circuit costs its operator − what the strongest circuit of another operator does: the least "
-        "over all choices of a rival for each operator",
+        "cost of the circuit to its operator − that of another operator's strongest circuit: the least over all "
+        "choices of a rival for each operator",
         lambda cell: (circuit(cell), cell.average([])),
         LOST_RIGHT,
         halved=SHARED_LOSS,
         rivals=other_circuits,
     ),
     "own_minus_copied_of_own": Contrast(
-        "what the circuit costs its operator − what it costs all_copying (the mean of the tasks whose answer is a "
-        "number of the prompt), compared with the former, all beyond the strongest matched control",
+        "cost of the circuit to its operator − that to all_copying, compared with the former, all beyond the "
+        "strongest matched control",
         lambda cell: (beyond(cell) - beyond(cell, COPYING), beyond(cell)),
         LOST_BY_ALL,
         sizes=TASKS,
     ),
     "exchanged_minus_own_beyond_control": Contrast(
-        "the other formats' best (their mean) − the format's own best, each minus the strongest of the own best's "
-        "controls: matched ones, and in a knockout changes of equal norm",
+        "other formats' best (mean) − own best, both beyond the own best's strongest control: matched, or in a "
+        "knockout of equal norm",
         lambda cell: (others_best(cell) - best_control(cell), own_best(cell) - best_control(cell)),
         {**LOST_RIGHT, KEEP_ONLY: (PRIMARY,)},
     ),
@@ -165,54 +164,52 @@ CONTRASTS = {
         BOTH,
     ),
     "exchanged_minus_other_operators_best": Contrast(
-        "the other formats' best − the best of other operators in these formats",
+        "other formats' best − other operators' best in these formats",
         lambda cell: (others_best(cell), others_best(cell, OTHER_OPERATORS)),
         BOTH,
     ),
     "other_formats_minus_own": Contrast(
-        "the other formats' best − the format's own best", lambda cell: (others_best(cell), own_best(cell)), LOST
+        "other formats' best − own best", lambda cell: (others_best(cell), own_best(cell)), LOST
     ),
     "other_operators_minus_own": Contrast(
-        "other operators' best in the other formats − the format's own best",
+        "other operators' best in the other formats − own best",
         lambda cell: (others_best(cell, OTHER_OPERATORS), own_best(cell)),
         LOST,
     ),
     "shared_minus_part_of_best": Contrast(
-        "the shared neurons − as many random members of the own best in each layer",
+        "shared neurons − as many random members of the own best in each layer",
         lambda cell: (circuit(cell), cell.mean(PART_OF_BEST, ranked=False, draws=True)),
         LOST_RIGHT,
         halved=SHARED_LOSS,
     ),
-    OWN_LOSS: loss("the format's own best", own_best, kept=True),
+    OWN_LOSS: loss("the own best", own_best, kept=True),
     "loss_of_other_formats_best": loss("the other formats' best", others_best, kept=True),
     "loss_of_other_operators_best": loss(
-        "other operators' best, in the other formats,",
+        "other operators' best in the other formats",
         lambda cell: others_best(cell, OTHER_OPERATORS),
         kept=True,
     ),
     SHARED_LOSS: loss("the shared neurons", circuit, kept=True),
     "loss_of_best_not_shared": loss("the own best without the shared", of_best(BEST_NOT_SHARED)),
-    "loss_of_part_of_best": loss("random members of the own best, as many as the shared,", of_best(PART_OF_BEST)),
+    "loss_of_part_of_best": loss("as many random members of the own best as are shared", of_best(PART_OF_BEST)),
     "loss_of_matched": loss(
         "the stronger of the own best's matched controls",
         lambda cell: cell.strongest({kind: kind + CONTROL_OF + OWN_BEST for kind in MATCHED}, draws=False),
         kept=True,
     ),
     "loss_of_equal_norm": loss(
-        "other candidates, scaled to the norm of the own best's change,",
+        "other candidates, scaled to the norm of the own best's change",
         of_best(EQUAL_NORM + CONTROL_OF + OWN_BEST),
     ),
     "loss_of_random_direction": loss(
         "changes of that norm in a random direction", of_best(RANDOM_DIRECTION + CONTROL_OF + OWN_BEST)
     ),
-    "loss_of_own_best_direct": loss("the own best, past all later layers,", own_best, DIRECT),
+    "loss_of_own_best_direct": loss("the own best, past all later layers", own_best, DIRECT),
     ALL_LOSS: loss("all late neurons", of_best(ALL_LATE)),
-    "loss_of_copying": loss(
-        "the own best, on the prompts of all_copying,", lambda cell: own_best(cell, COPYING), sizes=TASKS
-    ),
+    "loss_of_copying": loss("the own best to all_copying", lambda cell: own_best(cell, COPYING), sizes=TASKS),
     "matched_minus_baseline": moved(
         "recovered under `matched` − under the strongest of `no_donor`, `mismatched`, `not_shared` and the "
-        "controls in the cell",
+        "controls",
         repaired,
     ),
     "matched_minus_same_answer": moved(
@@ -224,13 +221,13 @@ CONTRASTS = {
         both(rate("matched"), rate("copied_answer")),
     ),
     "imposed": moved(
-        "the output under `mismatched` is the donor's answer − the share of the other pairs' donors whose answer "
-        "it is (donors with the right answer do not count)",
+        "rate of the donor's answer under `mismatched` − share of the other pairs' donors whose answer comes out "
+        "(donors with the right answer do not count)",
         imposed("mismatched"),
     ),
     "interchange": moved("the same under `interchange`", imposed("interchange")),
     "interchange_minus_copied": moved(
-        "the output under `interchange` is the donor's answer − under `copied_other`, on pairs with both donors",
+        "rate of the donor's answer under `interchange` − under `copied_other`, on pairs with both donors",
         both(rate("interchange", "donor_answer"), rate("copied_other", "donor_answer")),
     ),
 }
