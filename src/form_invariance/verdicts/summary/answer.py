@@ -19,7 +19,10 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     table = verdicts_at(tables["verdicts"], k)
     verdicts = [said(row) for row in table.to_dict("records")]
     labels = [QUESTIONS[name].label for name in table["question"]]
-    words = " ".join(f"{label} {word.capitalize()}." for label, word in zip(labels, verdicts, strict=True))
+    sizes = [f" (at k = {at_k})" if at_k != k else "" for at_k in table["at_k"]]
+    words = " ".join(
+        f"{label} {word.capitalize()}{size}." for label, word, size in zip(labels, verdicts, sizes, strict=True)
+    )
     operators = [
         by_operator(tables["verdicts"], k, question, metric)
         for question, metric in zip(table["question"], table["metric"], strict=True)
