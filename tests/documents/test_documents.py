@@ -27,6 +27,7 @@ from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.model.files import PACKAGED
 from form_invariance.model.loading import load
 from form_invariance.model.tokenizers import load_tokenizer
+from form_invariance.problems.templates import render
 from form_invariance.stages.heuristics import null as nulls
 
 pytestmark = pytest.mark.slow
@@ -127,7 +128,7 @@ def test_pickled_weights_are_converted(tiny_folder, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("block", "cells", "rules"),
-    [(YAML[1], 6, "heuristics agreement family_knockout browser"), (YAML[0], 2, "browser")],
+    [(YAML[1], 4, "heuristics agreement family_knockout browser"), (YAML[0], 2, "browser")],
     ids=["digits", "table"],
 )
 def test_configurations_of_other_tasks_are_planned(checkout, block, cells, rules):
@@ -143,7 +144,7 @@ def test_configurations_of_other_tasks_are_planned(checkout, block, cells, rules
     assert {"heuristics", "agreement", "family_knockout", "browser"} & set(jobs) == set(rules.split())
 
 
-@pytest.mark.parametrize(("block", "cells"), at_night([(YAML[2], 22), (YAML[3], 21), (YAML[4], 24)]))
+@pytest.mark.parametrize(("block", "cells"), at_night([(YAML[2], 30), (YAML[3], 21), (YAML[4], 23)]))
 def test_configurations_are_planned(checkout, block, cells):
     """Of the default configuration with one model, into which a block is written."""
     one = copy.deepcopy(SHIPPED | {"models": {"mine": {"source": "embedded:embedded-shared"}}})
@@ -151,6 +152,17 @@ def test_configurations_are_planned(checkout, block, cells):
     (checkout / "my.yaml").write_text(yaml.safe_dump(one, sort_keys=False))
     jobs = pending(checkout, "--until", "patching", "--configfile", "my.yaml")
     assert jobs["census"] == jobs["patching"] == cells
+
+
+def test_the_guides_formats_write_latex_and_json():
+    formats = {name: entry["templates"] for name, entry in yaml.safe_load(YAML[2])["formats"].items()}
+    assert set(formats) == {"spanish", "latex", "json"}
+    prompts = {name: {of: render(text, 226, 68) for of, text in own.items()} for name, own in formats.items()}
+    assert [prompts["latex"][of] for of in ("addition", "division")] == [
+        comment.strip() for comment in re.findall(r"# (\$.*)$", YAML[2], re.MULTILINE)
+    ]
+    for prompt in prompts["json"].values():
+        assert [*json.loads(prompt + "3}").values()] == [226, 68, 3]
 
 
 def test_the_configuration_of_a_users_model_is_planned(checkout):
