@@ -125,7 +125,7 @@ def configuration(own: Experiment, sizes: Settings) -> str:
     tasks = {"specificity_tasks": dict(own.tasks)}
     lines += ["", "# Tasks that compute nothing, or something else, on which the circuits are tried."]
     lines += [yaml.safe_dump(tasks, sort_keys=False, allow_unicode=True, width=math.inf).rstrip()]
-    lines += ["", "# Sizes: config/README.md explains each. All other keys are those of config.yaml."]
+    lines += ["", "# Sizes: config/config.yaml explains each. All other keys are as there."]
     lines += [f"{key}: {value}" for key, value in sizes.items()]
     return "\n".join([*lines, ""])
 
