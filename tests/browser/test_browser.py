@@ -13,13 +13,12 @@ from planted_models import EXPRESSION, PLANTED, TEMPLATES
 from planted_run import OPERATOR
 
 from form_invariance.beyond.neuron_effects.table import ROW_ACTIVATIONS
-from form_invariance.browser import neurons, page
+from form_invariance.browser import command, neurons, page
 from form_invariance.cli import main
 from form_invariance.errors import UserError
 from form_invariance.stages.heuristics import map_files
 from form_invariance.stages.heuristics.pairs import make_grid
 from form_invariance.stages.heuristics.table import HEURISTICS
-from form_invariance.tables import files, keys
 from form_invariance.tables.files import read_tensors
 
 pytestmark = pytest.mark.slow
@@ -103,10 +102,10 @@ def test_the_pages_numbers_are_the_tables(data, cells, tokens):
 def test_the_cells_of_an_operator_are_its_own(tmp_path, monkeypatch):
     """Of files that are not read: each is its path."""
     found, seen = {("s", "+"): "of +", ("s", "-"): "of -"}, {}
-    monkeypatch.setattr(keys, "matching_cells", lambda **given: (found, found if "rankings" in given else {}))
-    monkeypatch.setattr(keys, "common_keys", lambda *_: {"model": "m"})
-    monkeypatch.setattr(files, "read_table", lambda path, _: path)
-    monkeypatch.setattr(page, "browser_page", lambda model, models, cells, *_: seen.update(cells) or "")
+    monkeypatch.setattr(command, "matching_cells", lambda **given: (found, found if "rankings" in given else {}))
+    monkeypatch.setattr(command, "common_keys", lambda *_: {"model": "m"})
+    monkeypatch.setattr(command, "read_table", lambda path, _: path)
+    monkeypatch.setattr(command, "browser_page", lambda model, models, cells, *_: seen.update(cells) or "")
     given = (f"--{name}=x" for name in ("rankings", "neuron-effects", "heuristics", "maps", "promoted-tokens"))
     words = ["browser", *given, "--row-activations", "--models=m", "--k=8", f"--output={tmp_path / 'x.html'}"]
     assert main([*words, '--asked={"+": "a + b", "-": "a - b"}']) == 0

@@ -236,10 +236,10 @@ def test_partners_of_other_operators_are_of_their_own_templates(planted, tmp_pat
 
 
 def test_a_family_is_knocked_out_on_pairs_that_ranked_it_in_no_format(planted, tmp_path, monkeypatch):
-    from form_invariance.beyond.family_knockout import compute
+    from form_invariance.beyond.family_knockout import command
 
-    real, seen = compute.right_prompts, []
-    monkeypatch.setattr(compute, "right_prompts", lambda *given: seen.append(given) or real(*given))
+    real, seen = command.right_prompts, []
+    monkeypatch.setattr(command, "right_prompts", lambda *given: seen.append(given) or real(*given))
     monkeypatch.chdir(planted.place)
     (words,) = planted.commands("family-knockout")
     run(*words[:-1], tmp_path / "x.parquet")

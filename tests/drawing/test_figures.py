@@ -18,7 +18,7 @@ from planted_models import PLANTED
 from planted_run import OPERATOR, separate
 
 from form_invariance.cli import main
-from form_invariance.drawing import figures, style
+from form_invariance.drawing import figure_command, style
 from form_invariance.drawing.figures import figure_of
 from form_invariance.drawing.lines import line, line_plot
 from form_invariance.errors import UserError
@@ -179,7 +179,7 @@ def test_neurons_of_two_layers_with_one_number_are_two():
 def test_formats_are_drawn_in_the_order_of_their_tables(planted, tmp_path, monkeypatch):
     (draw, inputs), seen, names = figure_of("interventions", "knockout"), [], ["word", "code", "symbolic"]
     drawn = (lambda given, *more: seen.append(given) or draw(given, *more)), inputs
-    monkeypatch.setattr(figures, "figure_of", lambda *_: drawn)
+    monkeypatch.setattr(figure_command, "figure_of", lambda *_: drawn)
     tables = [str(planted.cell(name, "interventions.parquet")) for name in names]
     monkeypatch.setenv("MPLBACKEND", "module://of_a_notebook")
     more = ["--title", "m", "--k", str(PLANTED), "--output", str(tmp_path / "a.svg")]

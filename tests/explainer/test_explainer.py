@@ -13,7 +13,7 @@ from planted_run import separate
 from safetensors.numpy import load_file
 
 from form_invariance.cli import main
-from form_invariance.explainer import page, steps
+from form_invariance.explainer import steps
 from form_invariance.explainer.example import choose_example, choose_neuron, labelled_everywhere
 from form_invariance.explainer.pictures import formats_picture, maps_picture
 from form_invariance.stages.heuristics.map_files import ActivationMaps
@@ -109,8 +109,8 @@ def test_a_neuron_without_maps_is_drawn_beside_the_last_of_its_layers_best():
 
 def test_it_says_which_effect_ranks_the_neurons(planted, pages, tmp_path, monkeypatch):
     assert "Its indirect effect is the mean of these two relative changes;" in plain(pages[0].read_text())
-    render, path, (words,) = page.render, tmp_path / "page.html", planted.commands("explainer")
-    monkeypatch.setattr(page, "render", lambda own: render(replace(own, ranking="probability")))
+    render, path, (words,) = command.render, tmp_path / "page.html", planted.commands("explainer")
+    monkeypatch.setattr(command, "render", lambda own: render(replace(own, ranking="probability")))
     monkeypatch.chdir(planted.place)
     assert main([*words, f"--output={path}"]) == 0
     assert "Its effect is by how much this probability falls;" in (text := plain(path.read_text()))

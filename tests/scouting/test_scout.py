@@ -27,7 +27,6 @@ from form_invariance.scouting.other_tasks import other_tasks
 from form_invariance.scouting.questions import Question, draw
 from form_invariance.scouting.wordings import of_table, with_examples
 from form_invariance.stages.dataset.compute import Choice, make_dataset
-from form_invariance.tables import files
 from form_invariance.workflow import config_check
 from form_invariance.workflow.given import left_out as of_default
 
@@ -72,8 +71,8 @@ def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys, monkeypatch):
     # As if a row had been an example.
     monkeypatch.setattr(proposal, "tables_without_examples", lambda *_: {"sums": sums.read_text()})
     monkeypatch.setattr(sizes.machine, "cores", lambda: 4)  # a step's time depends on them
-    write = files.write_text
-    monkeypatch.setattr(files, "write_text", lambda path, text: [write(path, text), written.append(path)])
+    write = scout_command.write_text
+    monkeypatch.setattr(scout_command, "write_text", lambda path, text: [write(path, text), written.append(path)])
     given = ["--template", *(f"{name}/sums={text}" for name, text in KNOWN.items())]
     words = ["scout", *NEEDED, "--table", str(sums), *given, "--output", str(output)]
     assert main(words) == 0
