@@ -13,7 +13,7 @@ from planted_run import separate
 from safetensors.numpy import load_file
 
 from form_invariance.cli import main
-from form_invariance.explainer import steps
+from form_invariance.explainer import command, steps
 from form_invariance.explainer.example import choose_example, choose_neuron, labelled_everywhere
 from form_invariance.explainer.pictures import formats_picture, maps_picture
 from form_invariance.stages.heuristics.map_files import ActivationMaps
