@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -81,6 +82,12 @@ def test_a_command_by_the_server_writes_what_it_writes_alone(server, temporary, 
     assert main([*SMALL, f"--output={tmp_path}/alone"]) == 0
     assert ended(call(*SMALL, "--output=served", folder=tmp_path, **server))[0] == 0
     assert (tmp_path / "alone").read_bytes() == (tmp_path / "served").read_bytes()
+
+
+def test_no_other_user_reaches_the_server(server, temporary):
+    (folder,) = temporary.iterdir()
+    assert server[job_server.ADDRESS].startswith(f"{folder}/socket:")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("words", [["--version"], ["verdicts", "missing.parquet"], ["verdicts"]])
