@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := demo
-.PHONY: demo demo-real demo-arithmetic test test-quick test-nightly coverage test-slurm test-faults test-long test-mutants pictures lint venv test-venv resume
+.PHONY: demo demo-real demo-arithmetic demo-sizes test test-quick test-nightly coverage test-slurm test-faults test-long test-mutants pictures lint venv test-venv resume
 
 # The interpreter that makes .venv; a python3.11 that cannot start (a version manager's stub) is passed over.
 PYTHON := $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
@@ -25,17 +25,20 @@ demo: venv
 	@echo "report.html, explained.html (the experiment in six steps), browser (neurons), figures, README.md."
 
 # The same experiment on pretrained models: demo-arithmetic on Qwen2.5-Coder-0.5B-Instruct, which adds and subtracts
-# two-digit numbers; demo-real on SmolLM2-135M-Instruct, with tables of words in place of arithmetic.
-demo-arithmetic: MODEL = qwen2.5-coder-0.5b
-demo-arithmetic: NAME = qwen
-demo-real: MODEL = smollm2-135m
+# two-digit numbers; demo-sizes on the 1.5B model, too; demo-real on SmolLM2-135M-Instruct, with tables of words.
+demo-arithmetic demo-sizes: NAME = qwen
+demo-arithmetic: MODELS = qwen2.5-coder-0.5b
+demo-sizes: MODELS = qwen2.5-coder-0.5b qwen2.5-coder-1.5b
+demo-sizes: MORE = config/qwen_1.5b.yaml
 demo-real: NAME = smollm2
-demo-arithmetic: models/qwen2.5-coder-0.5b
+demo-real: MODELS = smollm2-135m
+demo-arithmetic demo-sizes: models/qwen2.5-coder-0.5b
+demo-sizes: models/qwen2.5-coder-1.5b
 demo-real: models/smollm2-135m
-demo-arithmetic demo-real:
-	python -m form_invariance job-server snakemake --logger lines --configfile config/$(NAME).yaml
+demo-arithmetic demo-sizes demo-real:
+	python -m form_invariance job-server snakemake --logger lines --configfile config/$(NAME).yaml $(MORE)
 	@echo
-	@python -m form_invariance verdicts results/$(NAME)/$(MODEL)/shared/verdicts.parquet
+	@python -m form_invariance verdicts $(MODELS:%=results/$(NAME)/%/shared/verdicts.parquet)
 	@echo "In $(CURDIR)/results/$(NAME): report.html, figures (start with summary.png)."
 
 # One process a core, each on one thread; a file's tests share their fixtures, so they stay together. The linters run
