@@ -281,15 +281,15 @@ def test_a_group_in_batches_and_a_condition_without_pairs(run, monkeypatch):
         monkeypatch.setattr(f"form_invariance.{module}.rows_at_once", lambda model, rows=rows: rows)
     pieces = run_group(run, group, donors, means, sets, True)
     for name, one in pieces.items():
-        expected = whole[name].after.normalized_logit
-        np.testing.assert_allclose(one.after.normalized_logit, expected, atol=1e-5, err_msg=name)
+        expected = whole[name].normalized_logit
+        np.testing.assert_allclose(one.normalized_logit, expected, atol=1e-5, err_msg=name)
     # Without a donor, every pair's neurons take the same means.
     prompts = group.pairs["prompt"].iloc[[0, 2]].tolist()
     answers = torch.tensor(group.pairs["answer_token"].iloc[[0, 2]].tolist())
     cache = build_cache(run.model, run.tokens(prompts), run.first)
     given = means["symbolic"][:, None].expand(-1, 2, -1)
     expected = read_replaced(run.model, cache, answers, masks, given, True)
-    np.testing.assert_allclose(whole[NO_DONOR].after.normalized_logit, expected.normalized_logit, atol=1e-5)
+    np.testing.assert_allclose(whole[NO_DONOR].normalized_logit, expected.normalized_logit, atol=1e-5)
 
 
 def test_permuted_donors_by_loops():

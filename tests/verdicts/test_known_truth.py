@@ -200,7 +200,7 @@ def interchanged(tmp_path_factory):
     for direction, (group,) in plans.items():
         (condition,) = group.conditions
         sets = [circuit_set(planted(found, direction[1], count), count) for count in MOVED]
-        after = run_group(run, group, donors, {}, {"circuit": sets}, True)["interchange"].after
+        after = run_group(run, group, donors, {}, {"circuit": sets}, True)["interchange"]
         pairs = group.pairs.iloc[condition.targets]
         moved[direction] = pairs, after.predicted, torch.tensor(condition.donor_tokens)
     return moved

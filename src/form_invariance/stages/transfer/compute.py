@@ -7,7 +7,6 @@ the same operands (matched), other operands and the same answer, or another answ
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -23,14 +22,6 @@ from form_invariance.model.memory import rows_at_once
 from form_invariance.model.replay import LastTokenCache, build_cache, replay, select
 from form_invariance.stages.transfer.conditions import Condition, Group, Plans
 from form_invariance.stages.transfer.names import RESIDUAL
-
-
-@dataclass
-class Transferred:
-    """Readouts of one condition: before, (pairs,), and after in each setting, (settings, pairs)."""
-
-    before: Readout
-    after: Readout
 
 
 class Donors:
@@ -94,13 +85,16 @@ def run_group(
     means: Mapping[str, Tensor],
     sets: Mapping[str, Sequence[NeuronSet]],
     center: bool,
-) -> dict[str, Transferred]:
+) -> dict[str, Readout]:
     """Run all conditions of a group; one without pairs or without sets is absent from the result.
 
     Args:
         donors: of each format.
         means: of the last token's activations in each format, (late layers, m), for conditions without donors.
         sets: the neurons that the conditions name.
+
+    Returns:
+        The answers of each condition, (sets, pairs).
     """
     conditions = [condition for condition in group.conditions if condition.donors and sets[condition.neurons]]
     if not conditions:
@@ -109,7 +103,7 @@ def run_group(
     masks = {name: moved.to(run.model.device) for name, moved in masks.items()}
     most = max(map(len, masks.values()))
     per_batch = max(1, rows_at_once(run.model) // most)
-    results: dict[str, list[tuple[Tensor, Readout, Readout]]] = {condition.name: [] for condition in conditions}
+    results: dict[str, list[tuple[Tensor, Readout]]] = {condition.name: [] for condition in conditions}
 
     def after(condition: Condition, rows: np.ndarray, cache: LastTokenCache, answers: Tensor) -> Readout:
         prompts = [condition.donors[row] for row in rows]
@@ -125,16 +119,11 @@ def run_group(
     right = torch.tensor(group.pairs["answer_token"].tolist(), device=run.model.device)
     for batch, tokens in by_length(run.tokens(group.pairs["prompt"].tolist()), per_batch):
         cache = build_cache(run.model, tokens, run.first)
-        before = read_out(run.model, cache.residual[-1], right[batch], center)
         place = dict(zip(batch.tolist(), range(len(batch)), strict=True))
         for condition in conditions:
             rows = np.flatnonzero(np.isin(condition.targets, batch.cpu()))
             if len(rows):
                 here = torch.tensor([place[target] for target in condition.targets[rows].tolist()])
                 moved = after(condition, rows, select(cache, here), right[batch[here]])
-                results[condition.name].append((torch.from_numpy(rows), before[here], moved))
-    joined = {name: list(zip(*parts, strict=True)) for name, parts in results.items()}
-    return {
-        name: Transferred(join_prompts(rows, befores), join_prompts(rows, afters))
-        for name, (rows, befores, afters) in joined.items()
-    }
+                results[condition.name].append((torch.from_numpy(rows), moved))
+    return {name: join_prompts(*zip(*parts, strict=True)) for name, parts in results.items()}

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from form_invariance.experiment.controls import NeuronSet, labels_of
 from form_invariance.experiment.measurements import measurements
+from form_invariance.experiment.readout import Readout
 from form_invariance.experiment.run import Run
-from form_invariance.stages.transfer.compute import Donors, Transferred, run_donors, run_group
+from form_invariance.stages.transfer.compute import Donors, run_donors, run_group
 from form_invariance.stages.transfer.conditions import Condition, Group, Plans
 from form_invariance.stages.transfer.names import RESIDUAL
 from form_invariance.statistics import wilson
@@ -19,7 +20,7 @@ from form_invariance.tables.progress import track
 Direction = tuple[str, str]
 """Donor and target format."""
 
-RATES = ["recovered", "low", "high", "donor_answer", "normalized_logit_before", "normalized_logit_after"]
+RATES = ["recovered", "low", "high", "donor_answer"]
 
 
 def transfer_tables(
@@ -112,10 +113,10 @@ def permuted(predicted: Tensor, tokens: Tensor, right: Tensor) -> Tensor:
 
 
 def _tables(
-    group: Group, condition: Condition, result: Transferred, labels: pd.DataFrame
+    group: Group, condition: Condition, after: Readout, labels: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rates and table by pair of one condition; `labels` has a row for each setting."""
-    after, pairs = result.after, len(condition.targets)
+    pairs = len(condition.targets)
     hits = (~after.correct if group.right_before else after.correct).cpu().numpy()  # (settings, pairs)
     tokens = torch.tensor(condition.donor_tokens, device=after.predicted.device)
     imposed = (after.predicted == tokens).cpu().numpy()
@@ -128,8 +129,6 @@ def _tables(
         low=low,
         high=high,
         donor_answer=imposed.mean(1),
-        normalized_logit_before=result.before.normalized_logit.mean().item(),
-        normalized_logit_after=after.normalized_logit.mean(-1).cpu().numpy(),
     )
     operands = group.pairs.iloc[condition.targets]
     measured = {

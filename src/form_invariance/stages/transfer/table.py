@@ -36,8 +36,6 @@ TRANSFER = Schema(
         "low": number("Wilson 95 % lower limit of it"),
         "high": number("Wilson 95 % upper limit of it"),
         "donor_answer": number("fraction whose output is that of the donor's own run"),
-        "normalized_logit_before": number("mean normalised logit of the right answer before"),
-        "normalized_logit_after": number("mean normalised logit of the right answer after"),
         "centered": flag("logits centred over the vocabulary"),
     },
     ("model", "operator", *DIRECTION),
