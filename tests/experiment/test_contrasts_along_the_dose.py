@@ -16,6 +16,7 @@ from form_invariance.experiment.contrasts.engine import ROUNDING, SEVERAL, Pair,
 from form_invariance.experiment.contrasts.entries import CIRCUITS, entries_of
 from form_invariance.experiment.measurements import TASK_MEANS, measurements
 from form_invariance.experiment.neuron_sets import HALVES, MEANS_HALVES
+from form_invariance.randomness import generator
 from form_invariance.tables.columns import ALL
 
 FORMATS, OPERATORS, COPYING = "scw", ("one", "two", "three"), ("copying", "echo")
@@ -193,17 +194,30 @@ def check_rivals(table, pairs):
         operators = list(dict.fromkeys(of for _, of in cells))
         noises = [noise_of(source, pairs, name, operator) for source in ("rankings", "means")]
         half = np.sqrt(np.nansum(np.square(noises)))
+        own, other = (
+            np.sqrt(np.nansum([noise_of(source, pairs, name, "", of) ** 2 for source in ("rankings", "means")]))
+            / Z
+            for of in (lambda first, second: first, lambda first, second: second)
+        )
+        choices = list(product(*(dict.fromkeys(r for _, of, r in chosen if of == own) for own in operators)))
+        noise = {
+            pair: other * generator(0, "rival", *pair).normal(size=RESAMPLES)
+            for pair in product(operators, OPERATORS)
+        }
+        noise |= {(of,): own * generator(0, "rival", of).normal(size=RESAMPLES) for of in operators}
         found, errors = [], []
-        for rival in product(*(dict.fromkeys(r for _, of, r in chosen if of == own) for own in operators)):
+        for rival in choices:
             against = [chosen[form, of, rival[operators.index(of)]] for form, of in cells]
             difference = np.mean([one.first - one.second for one in against], axis=0)
             low, high, error = engine.limits(difference, [one.problems[0] for one in against])
             deviation = difference[1:].std(ddof=1) if np.ptp(difference[1:]) > ROUNDING else (high - low) / 2 / Z
+            deviation = np.hypot(deviation, np.hypot(own, other) / len(operators) ** 0.5)
             found.append((difference, difference[0] - np.hypot(difference[0] - low, half), error, deviation))
-            errors.append((difference[0] - difference[1:]) / deviation)
+            moved = np.mean([noise[(of,)] - noise[of, r] for of, r in zip(operators, rival, strict=True)], axis=0)
+            errors.append((difference[0] - difference[1:] - moved) / deviation)
         quantile = max(np.quantile(np.max(errors, axis=0), 0.975), Z)
         low, error = min((low, error) for _, low, error, _ in found)
-        high = min(one[0] + np.hypot(quantile * deviation, half) for one, _, _, deviation in found)
+        high = min(one[0] + quantile * deviation for one, _, _, deviation in found)
         wanted = {"difference": min(one[0] for one, *_ in found), "low": low, "high": high}
         wanted |= dict(zip(("ranking_noise", "means_noise"), noises, strict=True))
         assert row["first"] - row["second"] == pytest.approx(wanted["difference"])

@@ -71,9 +71,8 @@ def _noises(assignments: Sequence[Mapping[str, str]], noise: Mapping[str, Noise]
     halves = [width * (of.halves[..., 0] - of.halves[..., 1]) / 2 for width, of in zip(widths, known, strict=True)]
     own, rival = np.sum([(half**2).mean(0) for half in halves] or [np.zeros(2)], axis=0) ** 0.5
     chosen = dict.fromkeys((of, name) for assignment in assignments for of, name in assignment.items())
-    random = generator(0, "rivals")
-    of_rival = {pair: rival * random.normal(size=draws) for pair in chosen}
-    of_own = {operator: own * random.normal(size=draws) for operator in assignments[0]}
+    of_rival = {pair: rival * generator(0, "rival", *pair).normal(size=draws) for pair in chosen}
+    of_own = {operator: own * generator(0, "rival", operator).normal(size=draws) for operator in assignments[0]}
     drawn = [
         np.mean([of_own[of] - of_rival[of, name] for of, name in assignment.items()], axis=0)
         for assignment in assignments
