@@ -1,0 +1,71 @@
+"""Draw the pictures of both Qwen models in the documents, from results/qwen (`make demo-sizes`)."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from form_invariance.beyond.residual_exchange.figure import LOOKS, SURVIVING
+from form_invariance.beyond.residual_exchange.table import COPIED, MLP, OTHERS, OWN
+from form_invariance.drawing.lines import DASHED, Look, line_grid, spread
+from form_invariance.drawing.style import COLOURS, save
+
+ROOT = Path(__file__).parents[1]
+RESULTS, PICTURES = Path(sys.argv[1] if sys.argv[1:] else ROOT / "results/qwen"), ROOT / "docs/figures"
+MODELS = ("qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b")
+COPIES = ("dose", "tasks", "differing")
+"""Figures of the first model."""
+PANEL = ["model", "layer"]
+
+
+def tables(name: str) -> pd.DataFrame:
+    """A table of both models, over all files of this name; models are called with their number of layers."""
+    paths = [path for model in MODELS for path in sorted(RESULTS.glob(f"{model}/shared/**/{name}.parquet"))]
+    table = pd.concat([pd.read_parquet(path) for path in paths], ignore_index=True)
+    layers = table.groupby("model")["layer"].transform("max") + 1
+    return table.assign(model=table["model"] + ", " + layers.astype(str) + " layers")
+
+
+def exchange() -> Figure:
+    """Shares of outputs that are the donor's: means over the operators, and their range."""
+    table = tables("residual_shares")
+    donors = {donor: table[table["donor"] == donor] for donor in (OWN, OTHERS, COPIED)}
+    lines = [spread(rows, PANEL, donor, "donor_answer") for donor, rows in donors.items()]
+    lines.append(spread(donors[OTHERS], PANEL, SURVIVING, "own_answer"))
+    own = donors[OWN][donors[OWN]["layer"] == 0].groupby("model")["prompts"].sum()
+    title = f"The last token's residual stream is another prompt's after one layer (n = {own.min()} a model)"
+    return line_grid(pd.concat(lines), "layer", LOOKS, "outputs that are the donor's", title, col="model").figure
+
+
+def probes() -> Figure:
+    """What probes of one format read in another, of the units: means over formats, their range over operators."""
+    table = tables("arrival_probes")
+    table = table[(table["trained"] != table["tested"]) & table["operator"].str.endswith("units")]
+    table = table[table["target"].str.endswith(" 1")]
+    names = {
+        "answer": "units of the result",
+        "a": "units of the first operand",
+        "b": "units of the second operand",
+    }
+    table = table.assign(
+        layer=table["layer"] + 0.5 * (table["point"] == MLP),
+        line=table["target"].str.split().str[0].map(names),
+    )
+    means = table.groupby(["operator", "line", *PANEL])["accuracy"].mean().reset_index()
+    lines = [spread(means[means["line"] == name], PANEL, name, "accuracy") for name in names.values()]
+    colours = (Look("black", "o", width=1.8), Look(COLOURS[0]), Look(COLOURS[1], dashes=DASHED))
+    looks = dict(zip(names.values(), colours, strict=True))
+    tested = table.groupby(["model", "operator", "tested"])["test_prompts"].first().groupby("model").sum()
+    title = (
+        f"Probes of the last token, tested in another format, after attention and (+.5) MLP (n = {tested.min()})"
+    )
+    return line_grid(pd.concat(lines), "layer", looks, "accuracy", title, col="model").figure
+
+
+if __name__ == "__main__":
+    for name, draw in (("residual_exchange", exchange), ("arrival_probes", probes)):
+        save(draw(), [PICTURES / f"qwen_{name}.png"])
+    for name in COPIES:
+        shutil.copy(RESULTS / "figures" / MODELS[0] / f"{name}.png", PICTURES / f"qwen_{name}.png")
