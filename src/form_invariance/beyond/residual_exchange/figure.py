@@ -44,12 +44,14 @@ LOOKS = {
 def residual_exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """The share of outputs that are the donor's, by layer of the exchange."""
     table = tables["residual_shares"]
+    own = table[table["donor"] == OWN].groupby("operator")["prompts"].first()
+    table = table.assign(panel=table["operator"] + ", n = " + table["operator"].map(own).astype(str))
     surviving = line(table[table["donor"] == OTHERS], SURVIVING, "own_answer")
     rows = pd.concat([line(table, table["donor"], "donor_answer", "low", "high"), surviving])
     heading = f"{title}: the last token's residual stream is another prompt's after one layer"
     label = "outputs that are the donor's"
-    across = min(2, table["operator"].nunique())
-    return line_grid(rows, "layer", LOOKS, label, heading, col="operator", col_wrap=across).figure
+    across = min(2, table["panel"].nunique())
+    return line_grid(rows, "layer", LOOKS, label, heading, col="panel", col_wrap=across).figure
 
 
 def heads(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
@@ -58,7 +60,10 @@ def heads(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     table = table[(table["from_arrival"] == 0) & (table["exchanged"] == TOGETHER)]
     if table.empty:
         return nothing(title, "no layer where states arrive, so no heads are exchanged")
-    table = table.assign(heads=table["rank"], panel=table["operator"] + ", layer " + table["layer"].astype(str))
+    own = table[table["donor_format"] == table["target_format"]].drop_duplicates(["operator", "target_format"])
+    prompts = table["operator"].map(own.groupby("operator")["prompts"].sum()).astype(str)
+    panel = table["operator"] + ", layer " + table["layer"].astype(str) + ", n = " + prompts
+    table = table.assign(heads=table["rank"], panel=panel)
     own, other = (table[(table["donor_format"] == table["target_format"]) == same] for same in (True, False))
     looks = looks_of(own["target_format"].unique().tolist())
     looks[OTHERS] = Look(GREY, dashes=DASHED, width=0.9, label="donor of another format (mean)")
@@ -84,7 +89,9 @@ def arrival_probes(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Fi
         name=table["target"].str.split().str[0].map(kinds) + across,
         beyond=(table["accuracy"] - table["chance"]) / (1 - table["chance"]).where(table["chance"] < 1),
     )
-    rows = table.groupby(["operator", "name", "layer"], sort=False)["beyond"].mean().reset_index()
+    tested = table.drop_duplicates(["operator", "tested"]).groupby("operator")["test_prompts"].sum()
+    table = table.assign(panel=table["operator"] + ", n = " + table["operator"].map(tested).astype(str))
+    rows = table.groupby(["panel", "name", "layer"], sort=False)["beyond"].mean().reset_index()
     rows = line(rows, rows["name"], "beyond")
     looks = {
         name + more: Look(colour, dashes=dashes)
@@ -93,5 +100,5 @@ def arrival_probes(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Fi
     }
     heading = f"{title}: linear probes of the last token after attention and (+.5) after the MLP"
     label = "accuracy beyond chance"
-    across_page = min(2, rows["operator"].nunique())
-    return line_grid(rows, "layer", looks, label, heading, col="operator", col_wrap=across_page).figure
+    across_page = min(2, rows["panel"].nunique())
+    return line_grid(rows, "layer", looks, label, heading, col="panel", col_wrap=across_page).figure
