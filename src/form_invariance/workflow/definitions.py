@@ -42,9 +42,9 @@ class Definition:
 
     def digest(self, imports: Mapping[str, Reference]) -> str:
         """Digest of what can change a result; `imports` of its module say what its names are."""
-        known = {**imports, **self.imports}
-        used = self.names | {name for name, _ in self.attributes}
-        return digest("\0".join([*self.parts, *(repr((name, known[name])) for name in sorted(used & set(known)))]))
+        origins = {**imports, **self.imports}
+        imported = origins.keys() & (self.names | {name for name, _ in self.attributes})
+        return digest("\0".join([*self.parts, *(repr((name, origins[name])) for name in sorted(imported))]))
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,8 @@ LOOKS = {
 def residual_exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """The share of outputs that are the donor's, by layer of the exchange."""
     table = tables["residual_shares"]
-    own = table[table["donor"] == OWN].groupby("operator")["prompts"].first()
-    table = table.assign(panel=table["operator"] + ", n = " + table["operator"].map(own).astype(str))
+    prompts = table[table["donor"] == OWN].groupby("operator")["prompts"].first()
+    table = table.assign(panel=table["operator"] + ", n = " + table["operator"].map(prompts).astype(str))
     surviving = line(table[table["donor"] == OTHERS], SURVIVING, "own_answer")
     rows = pd.concat([line(table, table["donor"], "donor_answer", "low", "high"), surviving])
     heading = f"{title}: the last token's residual stream is another prompt's after one layer"
@@ -60,9 +60,9 @@ def heads(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     table = table[(table["from_arrival"] == 0) & (table["exchanged"] == TOGETHER)]
     if table.empty:
         return nothing(title, "no layer where states arrive, so no heads are exchanged")
-    own = table[table["donor_format"] == table["target_format"]].drop_duplicates(["operator", "target_format"])
-    prompts = table["operator"].map(own.groupby("operator")["prompts"].sum()).astype(str)
-    panel = table["operator"] + ", layer " + table["layer"].astype(str) + ", n = " + prompts
+    targets = table[table["donor_format"] == table["target_format"]].drop_duplicates(["operator", "target_format"])
+    prompts = table["operator"].map(targets.groupby("operator")["prompts"].sum())
+    panel = table["operator"] + ", layer " + table["layer"].astype(str) + ", n = " + prompts.astype(str)
     table = table.assign(heads=table["rank"], panel=panel)
     own, other = (table[(table["donor_format"] == table["target_format"]) == same] for same in (True, False))
     looks = looks_of(own["target_format"].unique().tolist())

@@ -57,28 +57,31 @@ def _assigned(cells: Sequence[tuple[str, RivalPairs]]) -> Iterator[tuple[dict[st
         yield assignment, over_cells([pairs[assignment[operator]] for operator, pairs in known])
 
 
-def _noises(assignments: Sequence[Mapping[str, str]], noise: Mapping[str, Noise], draws: int) -> np.ndarray:
-    """The noises of rankings and means in the contrast of every assignment: standard deviation, and draws.
+def _noises(
+    assignments: Sequence[Mapping[str, str]], noise: Mapping[str, Noise], draws: int
+) -> tuple[float, np.ndarray]:
+    """The noises of rankings and means in the contrast of an assignment.
 
     The own set of an operator, and a rival, have one noise in all assignments.
 
     Returns:
-        (assignments, 1 + draws).
+        The standard deviation, which all assignments have, and the draws, (assignments, draws).
     """
-    known = [of for of in noise.values() if of.operators]
-    # As wide as Student's distribution, of as many degrees of freedom as there are operators.
-    widths = [stdtrit(of.operators, 0.975) / norm.ppf(0.975) for of in known]
-    halves = [width * (of.halves[..., 0] - of.halves[..., 1]) / 2 for width, of in zip(widths, known, strict=True)]
-    own, rival = np.sum([(half**2).mean(0) for half in halves] or [np.zeros(2)], axis=0) ** 0.5
-    chosen = dict.fromkeys((of, name) for assignment in assignments for of, name in assignment.items())
-    of_rival = {pair: rival * generator(0, "rival", *pair).normal(size=draws) for pair in chosen}
+    variances = np.zeros(2)  # of the own value, and of a rival's
+    for source in noise.values():
+        if source.operators:
+            # As wide as Student's distribution, of as many degrees of freedom as there are operators.
+            width = stdtrit(source.operators, 0.975) / norm.ppf(0.975)
+            variances += (((source.halves[..., 0] - source.halves[..., 1]) / 2 * width) ** 2).mean(0)
+    own, rival = variances**0.5
+    rivals = dict.fromkeys(pair for assignment in assignments for pair in assignment.items())
+    of_rival = {pair: rival * generator(0, "rival", *pair).normal(size=draws) for pair in rivals}
     of_own = {operator: own * generator(0, "rival", operator).normal(size=draws) for operator in assignments[0]}
     drawn = [
-        np.mean([of_own[of] - of_rival[of, name] for of, name in assignment.items()], axis=0)
+        np.mean([of_own[pair[0]] - of_rival[pair] for pair in assignment.items()], axis=0)
         for assignment in assignments
     ]
-    deviation = np.full((len(assignments), 1), np.hypot(own, rival) / len(assignments[0]) ** 0.5)
-    return np.hstack([deviation, drawn])
+    return float(np.hypot(own, rival) / len(assignments[0]) ** 0.5), np.array(drawn)
 
 
 def _row(cells: Sequence[tuple[str, RivalPairs]], noise: Mapping[str, Noise]) -> dict[str, Any]:
@@ -95,9 +98,9 @@ def _row(cells: Sequence[tuple[str, RivalPairs]], noise: Mapping[str, Noise]) ->
     # Where all resamples are equal up to rounding, the limits are of what was not seen.
     unseen = np.array([high - low for low, high, _ in bounds]) / 2 / norm.ppf(0.975)
     same = np.ptp(differences[:, 1:], axis=1) < ROUNDING
-    noises = _noises([assignment for assignment, _ in assigned], noise, differences.shape[1] - 1)
-    errors = np.hypot(np.where(same, unseen, differences[:, 1:].std(axis=1, ddof=1)), noises[:, 0])
-    resampled = differences[:, 1:] + noises[:, 1:]
+    deviation, noises = _noises([assignment for assignment, _ in assigned], noise, differences.shape[1] - 1)
+    errors = np.hypot(np.where(same, unseen, differences[:, 1:].std(axis=1, ddof=1)), deviation)
+    resampled = differences[:, 1:] + noises
     studentized = (differences[:, :1] - resampled) / np.where(errors > 0, errors, 1)[:, None]
     quantile = max(np.quantile(studentized.max(axis=0), 0.975), norm.ppf(0.975))
     highs = differences[:, 0] + quantile * errors

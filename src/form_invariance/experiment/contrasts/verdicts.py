@@ -11,7 +11,9 @@ from form_invariance.experiment.contrasts.entries import (
     CIRCUITS,
     CONTRASTS,
     DOSE,
+    OWN_LOSS,
     PRIMARY,
+    SHARED_LOSS,
 )
 from form_invariance.experiment.contrasts.questions import QUESTIONS, SMALLEST, Part
 from form_invariance.experiment.contrasts.rows import overall
@@ -69,16 +71,16 @@ def dose_shares(contrasts: pd.DataFrame, loss: str) -> pd.DataFrame:
         or that in most cells, exceeds `SATURATED`.
     """
     rows = contrasts[contrasts["metric"] == PRIMARY]
-    place = ["format", "operator", "k"]
-    all_lost = rows[rows["contrast"] == ALL_LOSS].set_index(place)["first"]
-    own = rows[rows["contrast"] == loss].join(all_lost.rename("most"), on=place)
+    cell_and_size = ["format", "operator", "k"]
+    all_lost = rows[rows["contrast"] == ALL_LOSS].set_index(cell_and_size)["first"]
+    losses = rows[rows["contrast"] == loss].join(all_lost.rename("most"), on=cell_and_size)
     # What is kept alone is measured as a change from the unmodified model, and that of nothing is what all cost.
-    lost = own["first"].where(own["intervention"] == KNOCKOUT, own["most"] + own["first"])
-    own = own.assign(share=lost / own["most"].where(own["most"] > ROUNDING))
-    cells = own[(own["format"] != ALL) & (own["operator"] != ALL)]
+    lost = losses["first"].where(losses["intervention"] == KNOCKOUT, losses["most"] + losses["first"])
+    losses = losses.assign(share=lost / losses["most"].where(losses["most"] > ROUNDING))
+    cells = losses[(losses["format"] != ALL) & (losses["operator"] != ALL)]
     cells = cells.assign(full=cells["share"] > SATURATED)
     size = ["operator", "intervention", "k"]
-    pooled = own[own["format"] == ALL].join(
+    pooled = losses[losses["format"] == ALL].join(
         pd.concat([cells, cells.assign(operator=ALL)]).groupby(size)["full"].mean(), on=size
     )
     floor = (pooled["share"] > SATURATED) | (pooled["full"] > 0.5)
@@ -105,18 +107,19 @@ def asked(contrasts: pd.DataFrame) -> Iterator[pd.DataFrame]:
     `k` is the circuit size of which the run asks, and `at_k` the size at which the question is decided.
     """
     circuits = [name for name, entry in CONTRASTS.items() if entry.sizes == CIRCUITS]
+    shares = {loss: dose_shares(contrasts, loss) for loss in (OWN_LOSS, SHARED_LOSS)}
     ks = sorted(set(contrasts.loc[contrasts["contrast"].isin(circuits), "k"]))
     for name, question in QUESTIONS.items():
         for metric, part in question.parts.items():
             if not part.contrast:
                 continue
             rows, entry = rows_of(part, contrasts), CONTRASTS[part.contrast]
-            sizes, shares = entry.sizes, dose_shares(contrasts, entry.halved)
+            sizes = entry.sizes
             for k in ks:
                 if sizes == CIRCUITS:
                     there = rows[rows["k"] == k]
                 else:
-                    there = _at_dose(rows, shares) if sizes == DOSE else _at_task_size(rows, k)
+                    there = _at_dose(rows, shares[entry.halved]) if sizes == DOSE else _at_task_size(rows, k)
                 floor = there["floor"].eq(True) if sizes == DOSE else pd.Series(False, there.index)
                 floored = there["verdict"].mask(floor & (there["verdict"] != "undefined"), AT_FLOOR)
                 yield there.assign(question=name, metric=metric, at_k=there["k"], k=k, verdict=floored)
