@@ -7,12 +7,14 @@ transferred), the largest likely one is taken.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
-from form_invariance.beyond.specificity.table import MEANS, MOST
+from form_invariance.beyond.specificity.table import CONTEXT, MEANS, MOST, TRIED
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.neuron_sets import CONTROLS, MATCHED
-from form_invariance.problems.configured import copies
+from form_invariance.problems.configured import copies, task_of
+from form_invariance.problems.tasks import Arithmetic, TableTask, Task, pool
 from form_invariance.workflow import machine
 from form_invariance.workflow.config_check import template_of
 from form_invariance.workflow.job_sizes import kind, known_sizes, parameters
@@ -95,9 +97,22 @@ def size_of(model: Mapping[str, Any]) -> Size:
     return Size(count, most, d_model, 3.5 * d_model, 128_000, layers, near)
 
 
-def tokens_of(template: str) -> int:
-    """About how many tokens a prompt has, with BOS: its words, numbers and signs."""
-    return 1 + len(re.findall(r"\w+|[^\w\s]", re.sub(r"\{[ab]\}", "1", template)))
+def tokens_of(template: str, digits: int = 1) -> int:
+    """About how many tokens a prompt has, with BOS: its words, signs and the operands' digits."""
+    return 1 + len(re.findall(r"\w+|[^\w\s]", re.sub(r"\{[ab]\}", " 1" * digits, template)))
+
+
+@cache
+def _rows(task: TableTask) -> int:
+    return len(pool(task))
+
+
+@cache
+def _grid_pairs(task: Task, max_operand: int) -> int:
+    """Operand pairs of the grid of the heuristics: a digit's grid keeps the operator's limits."""
+    if not isinstance(task, Arithmetic) or task.digit is None:
+        return max_operand**2
+    return int((pool(task)[["a", "b"]] < max_operand).all(axis=1).sum())
 
 
 @dataclass(frozen=True)
@@ -115,17 +130,32 @@ class Cell:
         return template_of(self.config, self.format, self.operator)
 
     @property
-    def tokens(self) -> int:
-        """Tokens of a prompt."""
-        return tokens_of(self.template)
+    def task(self) -> Task:
+        """What the operator asks."""
+        return task_of(self.config["operators"][self.operator], self.config["operands"])
+
+    def tokens_from(self, start: int) -> int:
+        """Tokens of a prompt from a character of its template on; where a digit is asked, digits are tokens."""
+        asks_digit = isinstance(self.task, Arithmetic) and self.task.digit is not None
+        return tokens_of(
+            self.template[start:], len(str(self.config["operands"]["operand_max"])) if asks_digit else 1
+        )
+
+    def problems(self, key: str) -> int:
+        """Problems that a key of the configuration asks for, at most as many as a table has rows."""
+        number: int = self.config[key]
+        # `scout` estimates a run before it writes the tables.
+        if isinstance(self.task, TableTask) and self.task.path.exists():
+            return min(number, _rows(self.task))
+        return number
 
     @property
-    def fresh(self) -> int:
-        """Tokens from the first operand on; what comes before it all prompts share, and it is run once."""
-        return tokens_of(self.template[self.template.find("{") :])
+    def tokens(self) -> int:
+        """Tokens of a prompt from the first operand on; what comes before is run once for all prompts."""
+        return self.tokens_from(self.template.find("{"))
 
     def passes(self, prompts: float) -> float:
-        """Operations of whole prompts through all layers."""
+        """Operations of prompts through all layers."""
         return prompts * 2 * self.size.inside * self.tokens
 
     def patches(self, prompts: float, draws: float) -> float:
@@ -133,21 +163,39 @@ class Cell:
         candidates = min(self.config["candidates"], self.size.d_mlp) * self.size.late
         return 2 * self.passes(prompts) + prompts * draws * candidates * self.size.patch
 
-    def grid(self, prompts: float) -> float:
-        """Operations of prompts that differ in operands alone, half of whose tokens are shared with others."""
-        return self.passes(prompts) / 2 * self.fresh / self.tokens
-
 
 def _census(cell: Cell) -> float:
-    pairs = cell.config["census_pairs"]
-    return cell.grid(pairs) + pairs * cell.size.unembedding
+    pairs = cell.problems("census_pairs")
+    return cell.passes(pairs) + pairs * cell.size.unembedding
 
 
-def _probes(cell: Cell, positions: int) -> float:
-    prompts, size = cell.config["probe_prompts"], cell.size
-    operators = len(cell.config["operators"])
-    fits = (2 * prompts * operators * size.d_model**2 + 2 * size.d_model**3) * (size.layers + 1) * positions
-    return cell.passes(prompts) + fits / operators
+def _grid(cell: Cell) -> float:
+    # Prompts with one first operand share their tokens up to the second.
+    pairs = _grid_pairs(cell.task, cell.config["heuristic_max_operand"])
+    return pairs * 2 * cell.size.inside * cell.tokens_from(cell.template.rfind("{"))
+
+
+def _fits(size: Size, examples: float, probes: float) -> float:
+    """Operations of probes after every layer: each chooses its shrinkage and is fitted twice."""
+    small, large = sorted((size.d_model, examples))
+    return 3 * probes * size.layers * 2 * small**2 * (large + small / 3)
+
+
+def _probe(cell: Cell) -> float:
+    prompts, operators = cell.problems("probe_prompts"), len(cell.config["operators"])
+    return cell.passes(prompts) + _fits(cell.size, prompts * operators, cell.tokens) / operators
+
+
+def _probe_across(cell: Cell) -> float:
+    prompts, operators = cell.problems("probe_prompts"), len(cell.config["operators"])
+    passed = cell.passes(prompts / len(cell.config["formats"]))
+    return passed + _fits(cell.size, prompts * operators, 1) / operators
+
+
+def _arrival_probes(cell: Cell) -> float:
+    # Two points of a layer and about seven targets.
+    prompts = cell.problems("probe_prompts")
+    return cell.passes(prompts) + _fits(cell.size, prompts, 2 * 7)
 
 
 def _patching(cell: Cell) -> float:
@@ -162,8 +210,9 @@ def _controls(config: Mapping[str, Any]) -> int:
 def _interventions(cell: Cell) -> float:
     config, size = cell.config, cell.size
     runs = len(INTERVENED) * len(config["k"]) * (_controls(config) + 2) * config["eval_prompts"]
-    # The mean of knockout, which runs all neurons, and keep-only, which runs attention and the few kept neurons.
-    everywhere = 0.6 * 2 * size.inside * (size.late - 1) / size.layers * cell.tokens + size.unembedding
+    # What all prompts share runs once for each set.
+    tokens = cell.tokens + tokens_of(cell.template[: cell.template.find("{")]) / config["eval_prompts"]
+    everywhere = 2 * size.inside * (size.late - 1) / size.layers * tokens + size.unembedding
     return runs * (everywhere + size.late_token)
 
 
@@ -180,11 +229,11 @@ def _promoted_tokens(cell: Cell) -> float:
 def _transfer(cell: Cell) -> float:
     config = cell.config
     copying = any(map(copies, config.get("specificity_tasks", {}).values()))
-    # Six conditions have circuits by halves too, two of them copying donors, who are asked first, then run.
+    # Six conditions have circuits by halves too, and as many copying donors.
     conditions = len(config["k"]) * (_controls(config) + 6 + 6 * copying) + 10
     pairs = config["transfer_pairs"] * (len(config["formats"]) - 1)
-    moved = pairs * (2 * 2 * cell.size.inside * cell.tokens + conditions * cell.size.late_token)
-    return moved + copying * cell.passes(2 * config["transfer_pairs"])
+    # The target, its donor, and donors of the other conditions, who are asked first
+    return cell.passes((4 + copying) * pairs) + pairs * conditions * cell.size.late_token
 
 
 def _dose(cell: Cell) -> float:
@@ -200,22 +249,26 @@ def _dose(cell: Cell) -> float:
 def _specificity(cell: Cell) -> float:
     # Once a format: an operator has its share of the tasks' prompts.
     config = cell.config
-    others, sets = len(config.get("specificity_tasks") or {}) + 1, 10 + len(MATCHED) * config["matched_seeds"]
-    runs = len(task_sizes(config)) * others * MOST * sets
-    return runs * cell.size.late_token + cell.passes(others * (1 + MEANS) * MOST / len(config["operators"]))
+    others, sets = len(config.get("specificity_tasks") or {}), 10 + len(MATCHED) * config["matched_seeds"]
+    prompts, size = max(MOST, config["eval_prompts"]), cell.size
+    runs = len(task_sizes(config)) * (others + 1) * prompts * sets
+    text = (TRIED / 2 + MEANS) * prompts * 2 * size.inside * CONTEXT
+    passed = cell.passes(others * (1 + MEANS) * prompts) + text
+    return runs * size.late_token + passed / len(config["operators"])
 
 
 def _family_knockout(cell: Cell) -> float:
+    # Three kinds of neurons, about five families, two sets of each
     prompts = 4 * cell.config["eval_prompts"]
-    return 2 * cell.passes(prompts) + 3 * 8 * 2 * prompts * cell.size.late_token
+    return 2 * cell.passes(prompts) + 3 * 5 * 2 * prompts * cell.size.late_token
 
 
 def _residual_exchange(cell: Cell) -> float:
     config, size = cell.config, cell.size
-    # A donor of each format to right and to wrong answers, of another operator, and one that copies.
-    donors = 2 * len(config["formats"]) + 1
-    # After each layer; half of the layers run then.
-    moved = size.layers * (size.inside + size.unembedding)
+    # A donor of each format, of another operator, and one that copies; half of the targets that may be repaired
+    donors = len(config["formats"]) + 2 + (len(config["formats"]) - 1) / 2
+    # After the attention and the MLP of each layer; half of the layers run then.
+    moved = 2 * size.layers * (size.inside + size.unembedding)
     return config["eval_prompts"] * donors * moved + cell.passes((donors + 1) * config["eval_prompts"])
 
 
@@ -223,8 +276,9 @@ def _head_exchange(cell: Cell) -> float:
     config, size = cell.config, cell.size
     donors = config["eval_prompts"] * len(config["formats"])
     # In three layers, each head alone and, on half of the prompts, with all before it. A head has 64 dimensions.
+    # From three quarters of the layers on
     runs = 3 * 1.5 * size.d_model / 64
-    return donors * runs * size.late_token + cell.passes(2 * donors)
+    return donors * runs * (size.inside / 2 + size.unembedding) + cell.passes(2 * donors)
 
 
 def _engine_check(cell: Cell) -> float:
@@ -241,24 +295,24 @@ GROUPED_RULES = (
 
 OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "census": _census,
-    "probe": lambda cell: _probes(cell, cell.tokens),
-    "probe_across": lambda cell: _probes(cell, 1),
-    "attribution": lambda cell: 2 * cell.passes(cell.config["train_prompts"]),
+    "probe": _probe,
+    "probe_across": _probe_across,
+    # Of a clean prompt backwards, too, which takes twice as long
+    "attribution": lambda cell: 4 * cell.passes(cell.config["train_prompts"]),
     "patching": _patching,
     "mean_cache": lambda cell: cell.passes(cell.config["mean_cache_prompts"] / len(cell.config["operators"])),
     "interventions": _interventions,
     "neuron_effects": _neuron_effects,
     "promoted_tokens": _promoted_tokens,
-    "row_activations": lambda cell: cell.passes(cell.config["census_pairs"]),
+    "row_activations": lambda cell: cell.passes(cell.problems("census_pairs")),
     "transfer": _transfer,
-    "activation_maps": lambda cell: cell.grid(cell.config["heuristic_max_operand"] ** 2),
+    "activation_maps": _grid,
     "dose": _dose,
     "specificity": _specificity,
     "family_knockout": _family_knockout,
     "residual_exchange": _residual_exchange,
     "head_exchange": _head_exchange,
-    # Two points of a layer and about seven targets.
-    "arrival_probes": lambda cell: _probes(cell, 2 * 7),
+    "arrival_probes": _arrival_probes,
     "engine_check": _engine_check,
     "precision": lambda cell: 2 * cell.patches(cell.config["precision_prompts"], 1),
 }
@@ -279,10 +333,15 @@ def rate_of(model: Mapping[str, Any], on_gpu: bool) -> float:
     return RATES[model.get("dtype", "float32")] if on_gpu else machine.cpu_rate()
 
 
-def reading_seconds(model: Mapping[str, Any], rule: str = "") -> float:
-    """Assumed seconds in which a job starts and reads a model's weights; the mean over the cells of a group."""
+def reading_seconds(model: Mapping[str, Any], rule: str = "", *, on_gpu: bool = True) -> float:
+    """Assumed seconds in which a job starts and reads a model's weights; the mean over the cells of a group.
+
+    Jobs on this machine's CPU start from a process that has imported the libraries, after the first one.
+    """
     weights = parameters(model["source"], model.get("revision")) * BYTES[model.get("dtype", "float32")]
     first, next_ones = STARTING + weights / READING, FORKING + weights / CACHED
+    if not on_gpu:
+        return next_ones
     return (first + (GROUPED - 1) * next_ones) / GROUPED if rule in GROUPED_RULES else first
 
 

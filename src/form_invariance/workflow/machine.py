@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-CPU_SHARE = 0.4
+CPU_SHARE = 0.65
 """Assumed share of a core's rate of matrix products that a job reaches."""
 
 

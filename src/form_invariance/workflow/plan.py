@@ -170,7 +170,9 @@ def _estimates(
             speed = work[ran].sum() / past[ran].sum()
         else:
             speed = rate or job_costs.rate_of(settings, bool(on_gpu))
-        found[own.index] = work / speed + [job_costs.reading_seconds(settings, every[i].rule) for i in own.index]
+        found[own.index] = work / speed + [
+            job_costs.reading_seconds(settings, every[i].rule, on_gpu=bool(on_gpu)) for i in own.index
+        ]
     return found
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from form_invariance.beyond.specificity.table import FEWEST, MEANS, TRIED
+from form_invariance.beyond.specificity.table import CONTEXT, FEWEST, MEANS, TRIED
 from form_invariance.errors import UserError, one_line
 from form_invariance.experiment.contrasts.engine import Problem, problems_of
 from form_invariance.experiment.intervene import answer
@@ -21,9 +21,6 @@ from form_invariance.problems.tasks import Task as Asked
 from form_invariance.randomness import generator
 from form_invariance.stages.mean_cache.compute import last_token_means
 from form_invariance.user_files import read_bytes
-
-CONTEXT = 32
-"""Tokens of plain text before the predicted one."""
 
 
 @dataclass(frozen=True)
