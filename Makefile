@@ -16,9 +16,8 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 demo: venv
 	python -m form_invariance job-server snakemake --logger lines --configfile config/demo.yaml --prioritize results/figures/embedded-shared/overlap.png
 	@echo
-	@echo "embedded-shared was trained so that its formats can share neurons: the first answer should be yes."
-	@echo "embedded-separate was trained so that they cannot: the first answer should be no, and most of its"
-	@echo "questions cannot be tested without shared neurons."
+	@echo "embedded-shared was trained so that its formats can share neurons, embedded-separate so that they cannot:"
+	@echo "the first two answers should be yes and no."
 	@echo
 	@python -m form_invariance verdicts $(foreach name,shared separate,results/embedded-$(name)/shared/verdicts.parquet)
 	@echo "In $(CURDIR)/results:"

@@ -15,7 +15,7 @@ from form_invariance.tables.columns import ALL
 from form_invariance.tables.files import write_table
 from form_invariance.verdicts.summary.answer import answer
 from form_invariance.verdicts.summary.compute import verdicts_table
-from form_invariance.verdicts.summary.lines import LEGEND, by_operator, verdict_lines, verdicts_at
+from form_invariance.verdicts.summary.lines import LEGEND, by_operator, side_by_side, verdict_lines, verdicts_at
 from form_invariance.verdicts.summary.table import VERDICTS
 
 FORMATS = {"k": 10, "format": ["word", "all"], "operator": ["word", "all"]}
@@ -274,7 +274,26 @@ def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, cap
     assert capsys.readouterr().out.splitlines() == 2 * [*lines, "", *LEGEND, ""]
     write_table(table.assign(k=20), tmp_path / "other.parquet", VERDICTS, {"k_shown": 20}, {"model": "other"})
     assert main([*given, str(tmp_path / "other.parquet")]) == 0, "each model's at its own k"
+    assert capsys.readouterr().out.startswith("mine (k = 10), other (k = 20): k neurons of each late layer\n")
+    assert main([*given, str(tmp_path / "other.parquet"), "--operators"]) == 0
+    assert "other, k = 20 neurons of each late layer\n" in capsys.readouterr().out
     assert main([*given, "--k", "7"]) == 2
     assert "has no verdicts at k = 7; it has 10" in capsys.readouterr().err
     assert main(["verdicts", str(tmp_path)]) == 2
     assert f"{tmp_path} is no table; give results/MODEL/" in capsys.readouterr().err
+
+
+def test_models_are_side_by_side_where_both_have_an_answer(tables):
+    """Each question has a line for each model; what one model cannot be asked is counted."""
+    few = {**tables, "contrasts": tables["contrasts"].query("contrast != 'imposed'")}
+    both = {"mine": verdicts_table(tables), "a second one": verdicts_table(few)}
+    lines = list(side_by_side(both, {"mine": 10, "a second one": 10}))
+    assert max(map(len, lines)) <= 100
+    rows = [line.split()[0] for line in lines if line.startswith("    ")]
+    assert rows == (both["mine"]["question"].nunique() - 1) * ["mine", "a"]
+    assert "Does a donor impose" not in "".join(lines)
+    assert lines[-1] == "  Not testable in every model: 1 other question"
+    alone = list(verdict_lines(both["mine"], "mine", 10))
+    for line in lines:
+        if line.startswith("    mine"):
+            assert any(line.removeprefix("    mine").strip() in row for row in alone), line

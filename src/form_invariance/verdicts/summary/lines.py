@@ -1,4 +1,4 @@
-"""The verdicts on one model as a few lines of text."""
+"""The verdicts as a few lines of text."""
 
 from collections.abc import Hashable, Iterator, Mapping
 from textwrap import wrap
@@ -85,6 +85,34 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
         yield f"  * {'; '.join(notes)}"
     if empty:
         yield f"  Not testable: {empty[0] if len(empty) == 1 else f'{len(empty)} other questions'}"
+
+
+def side_by_side(tables: Mapping[str, pd.DataFrame], ks: Mapping[str, int]) -> Iterator[str]:
+    """The questions that can be tested in all models, each with a line for each model.
+
+    Args:
+        tables: the verdicts tables, by model.
+        ks: the circuit size that is shown of each.
+    """
+    yield f"{', '.join(f'{model} (k = {k})' for model, k in ks.items())}: k neurons of each late layer"
+    decided = {
+        model: verdicts_at(table, ks[model]).set_index("question", drop=False) for model, table in tables.items()
+    }
+    line = f"    {{:<{max(map(len, tables))}}}  {{:<9}} {{}}"
+    elsewhere: list[str] = []
+    for name, question in QUESTIONS.items():
+        rows = {model: dict(table.loc[name]) for model, table in decided.items() if name in table.index}
+        shown = {model: numbers(row, part_of(row).margin) for model, row in rows.items()}
+        testable = [model for model, text in shown.items() if text != NOTHING]
+        if len(testable) == len(tables):
+            compared = dict.fromkeys(question.drawn_for(row["metric"]) for row in rows.values())
+            yield f"  {question.label} ({' or '.join(compared).replace('−', '-')})"
+            for model, row in rows.items():
+                yield from wrap(line.format(model, said(row), shown[model]), 100, subsequent_indent=16 * " ")
+        elif testable:
+            elsewhere.append(question.label)
+    if elsewhere:
+        yield f"  Not testable in every model: {len(elsewhere)} other question{'s' * (len(elsewhere) > 1)}"
 
 
 def said(row: Mapping[Hashable, Any]) -> str:
