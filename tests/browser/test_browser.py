@@ -85,8 +85,8 @@ def test_the_pages_numbers_are_the_tables(data, cells, tokens):
                 key = (one["layer"], one["neuron"])
                 assert one["rank"][number] == ranking.loc[key, "rank"]
                 assert one["ie"][number] == pytest.approx(ranking.loc[key, "ie_mean"], rel=1e-3)
-                knocked = effects.loc[key, "knockout_normalized_logit"]
-                assert one["knockout_normalized_logit"][number] == pytest.approx(knocked, rel=1e-2)
+                knocked = effects.loc[key, "knockout_probability"]
+                assert one["knockout_probability"][number] == pytest.approx(knocked, rel=1e-2)
     labelled = [cell.heuristics.query("label and activations == 'observed'") for cell in cells[OPERATOR].values()]
     for one in data["operators"][OPERATOR]["neurons"]:
         for mode in ("strict", "reference"):

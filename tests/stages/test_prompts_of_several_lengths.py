@@ -105,20 +105,19 @@ def test_interventions(run, dataset, means):
     members = np.random.default_rng(1).random((2, len(run.late), run.width)) < 0.3
     sets = [circuit_set(own, k) for k, own in enumerate(members)]
     together = list(run_cell(start(run, tokens, answers, True), sets, means))
-    effects = neuron_effects(run, tokens, answers, members[0], means, True)
+    effects = neuron_effects(run, tokens, answers, members[0], means)
     singles = []
     for row in range(len(tokens)):
         here = slice(row, row + 1)
         (_, own) = next(by_length(tokens[here], 1))
-        singles.append(neuron_effects(run, own, answers[here], members[0], means, True))
+        singles.append(neuron_effects(run, own, answers[here], members[0], means))
         single = run_cell(start(run, own, answers[here], True), sets, means)
         for (*names, whole), (*_, alone) in zip(together, single, strict=True):
             for field in ("normalized_logit", "probability"):
                 got, expected = (getattr(one, field) for one in (whole, alone))
                 torch.testing.assert_close(got[..., here], expected, **CLOSE, msg=f"{names} {field}")
-    for column, limit in (("knockout_probability", 1e-8), ("knockout_normalized_logit", 1e-6)):
-        expected = np.mean([single[column] for single in singles], axis=0)
-        np.testing.assert_allclose(effects[column], expected, atol=limit)
+    expected = np.mean([single["knockout_probability"] for single in singles], axis=0)
+    np.testing.assert_allclose(effects["knockout_probability"], expected, atol=1e-8)
 
 
 def test_transfer(run, census):

@@ -21,7 +21,7 @@ rule neuron_effects:
     params:
         code=source_digest("neuron-effects"),
         model=model_options,
-        settings=settings("late_from", "center_logits", k="k_shown"),
+        settings=settings("late_from", k="k_shown"),
     resources:
         **model_job("neuron_effects"),
     shell:

@@ -2,10 +2,10 @@
 
 function effectTable(neuron) {
   return table(
-    ["", "Rank", "Effect, mean ± SD over prompts", "Knockout, norm. logit", "probability"],
+    ["", "Rank", "Effect, mean ± SD over prompts", "Knockout, probability"],
     DATA.formats.map((format, i) => [
       format, neuron.rank[i], `${short(neuron.ie[i])} ± ${short(neuron.ie_std[i])}`,
-      short(neuron.knockout_normalized_logit[i]), short(neuron.knockout_probability[i]),
+      short(neuron.knockout_probability[i]),
     ]));
 }
 
@@ -79,7 +79,7 @@ async function showDetail() {
 }
 
 function csvLines(neurons) {
-  const perFormat = ["rank", "ie", "ie_std", "knockout_normalized_logit", "knockout_probability"];
+  const perFormat = ["rank", "ie", "ie_std", "knockout_probability"];
   const labelled = (neuron, mode, format) => Object.keys(neuron[mode][format]).filter((family) => neuron[mode][format][family][3]).join("|");
   const head = ["model", "operator", "layer", "neuron", "format", ...perFormat, "strict_families", "reference_families"];
   const rows = neurons.flatMap((neuron) => DATA.formats.map((format, i) => [

@@ -14,7 +14,6 @@ from form_invariance.stages.heuristics.names import SHARED
 
 ROWS = 10
 """Rows of a table of words that are shown for a neuron."""
-_EFFECTS = ("knockout_normalized_logit", "knockout_probability")
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ def neurons_of(cells: Mapping[str, Cell], where: str) -> list[dict[str, Any]]:
             "rank": [int(one.rank) for one in ranked],
             "ie": [_number(one.ie_mean) for one in ranked],
             "ie_std": [_number(one.ie_std) for one in ranked],
-            **{name: [_number(getattr(table[key], name), 3) for table in effects] for name in _EFFECTS},
+            "knockout_probability": [_number(table[key].knockout_probability, 3) for table in effects],
         }
         if tables:
             entry["rows"] = active[key]

@@ -5,7 +5,7 @@ from pathlib import Path
 from form_invariance.beyond.neuron_effects import compute
 from form_invariance.beyond.neuron_effects.table import NEURON_EFFECTS
 from form_invariance.experiment.means import read_means
-from form_invariance.experiment.options import Centred, RunOptions, Size, recorded
+from form_invariance.experiment.options import RunOptions, Size, recorded
 from form_invariance.experiment.run import load_run, of_run
 from form_invariance.stages.circuit.compute import circuit_members
 from form_invariance.stages.circuit.table import CIRCUIT
@@ -21,7 +21,6 @@ def neuron_effects(
     circuit: Path,
     mean_cache: Path,
     k: Size,
-    center_logits: Centred,
     output: Path,
 ) -> None:
     """Knock out each shared neuron of one cell alone.
@@ -36,6 +35,6 @@ def neuron_effects(
     tokens, answers = read_eval(dataset, run.tokenizer, run.model.device)
     members = circuit_members(read_table(circuit, CIRCUIT), k, run.late, run.width)
     means = read_means(mean_cache, run.model)
-    table = compute.neuron_effects(run, tokens, answers, members, means, center_logits)
+    table = compute.neuron_effects(run, tokens, answers, members, means)
     provenance = {**settings, **of_run(run), "prompts": len(tokens)}
     write_table(table, output, NEURON_EFFECTS, provenance, common_keys(dataset))

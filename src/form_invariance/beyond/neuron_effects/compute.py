@@ -10,8 +10,6 @@ from form_invariance.experiment.run import Run
 from form_invariance.model.memory import rows_at_once
 from form_invariance.tables.progress import Progress
 
-_MEASURES = ("probability", "normalized_logit")
-
 
 def single_neuron_masks(circuit: np.ndarray) -> np.ndarray:
     """Each neuron of a circuit (late layers, m) alone, bool, (n, late layers, m), in order of layer and number."""
@@ -28,7 +26,6 @@ def neuron_effects(
     answers: Tensor,
     circuit: np.ndarray,
     means: MeanCache,
-    center: bool,
     batch: int = 128,
 ) -> pd.DataFrame:
     """Mean changes over the eval prompts, at the last token.
@@ -39,20 +36,17 @@ def neuron_effects(
         circuit: bool, (late layers, m).
 
     Returns:
-        Columns layer, neuron, and of the answer's probability and normalised logit knockout_*: this neuron alone
-        at its mean, minus the unmodified model.
+        Columns layer, neuron and knockout_probability: the answer's probability with this neuron alone at its
+        mean, minus the unmodified model's.
     """
     alone = single_neuron_masks(circuit)
     layers, numbers = np.nonzero(circuit)
-    columns: dict[str, np.ndarray] = {"layer": layers + run.first, "neuron": numbers}
+    table = pd.DataFrame({"layer": layers + run.first, "neuron": numbers})
     if not len(alone):
-        names = [f"knockout_{measure}" for measure in _MEASURES]
-        return pd.DataFrame({**columns, **dict.fromkeys(names, np.empty(0))})
-    started = start(run, tokens, answers, center, batch)
+        return table.assign(knockout_probability=np.empty(0))
+    started = start(run, tokens, answers, center=False, size=batch)
     whole = unmodified(started)
     done = Progress(len(alone), "neurons knocked out").add
     knocked = intervene(started, alone, means, at_once=rows_at_once(run.model), done=done)
-    for measure in _MEASURES:
-        change = getattr(knocked, measure) - getattr(whole, measure)
-        columns[f"knockout_{measure}"] = change.mean(-1).cpu().numpy()
-    return pd.DataFrame(columns)
+    change = knocked.probability - whole.probability
+    return table.assign(knockout_probability=change.mean(-1).cpu().numpy())

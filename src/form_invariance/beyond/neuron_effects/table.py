@@ -9,7 +9,6 @@ NEURON_EFFECTS = Schema(
         "knockout_probability": number(
             "probability of the answer with this neuron alone at its mean, minus the unmodified model's"
         ),
-        "knockout_normalized_logit": number("the same of the normalised logit"),
     },
     CELL,
 )
