@@ -55,25 +55,29 @@ def search(
         The chosen questions, of that level, or else of the one with the most chosen cells; and the trials of all
         levels, with the columns level and chosen.
     """
-    found: list[pd.DataFrame] = []
+    tables: list[pd.DataFrame] = []
     end = time.monotonic() + longest
     for level, questions in levels.items():
-        until = time.monotonic() + max(0.0, end - time.monotonic()) / (len(levels) - len(found))
+        until = time.monotonic() + max(0.0, end - time.monotonic()) / (len(levels) - len(tables))
         tried = trials(model, tokenizer, questions, seed, counts_of(examples), until).assign(level=level)
-        chosen = choose(tried)
-        found.append(tried.assign(chosen=tried.index.isin(chosen.index)))
-        show(found[-1])
-        if is_enough(tried, chosen):
+        chosen_trials = choose(tried)
+        tables.append(tried.assign(chosen=tried.index.isin(chosen_trials.index)))
+        show(tables[-1])
+        if is_enough(tried, chosen_trials):
             break
-    best = max(range(len(found)), key=lambda place: found[place]["chosen"].sum())
-    for place, one in enumerate(found):
-        one["chosen"] &= place == best
-    every = pd.concat(found, ignore_index=True)
-    if not every["chosen"].any():
-        raise UserError(_too_little(every, levels))
-    chosen = every[every["chosen"]]
-    asked = [one for one in levels[chosen["level"].iloc[0]] if one.operator in set(chosen["operator"])]
-    return asked, every
+    best = max(range(len(tables)), key=lambda number: tables[number]["chosen"].sum())
+    for number, table in enumerate(tables):
+        table["chosen"] &= number == best
+    all_trials = pd.concat(tables, ignore_index=True)
+    if not all_trials["chosen"].any():
+        raise UserError(_too_little(all_trials, levels))
+    chosen_trials = all_trials[all_trials["chosen"]]
+    chosen_questions = [
+        question
+        for question in levels[chosen_trials["level"].iloc[0]]
+        if question.operator in set(chosen_trials["operator"])
+    ]
+    return chosen_questions, all_trials
 
 
 def _too_little(tried: pd.DataFrame, levels: Mapping[str, Sequence[Question]]) -> str:
@@ -103,13 +107,13 @@ def choose(trials: pd.DataFrame) -> pd.DataFrame:
     Returns:
         Rows of the trials, one for each cell; none if no two formats share an operator.
     """
-    return max((_nearest(own) for _, own in trials.groupby("examples")), key=_quality)
+    return max((_nearest(group) for _, group in trials.groupby("examples")), key=_quality)
 
 
-def _quality(chosen: pd.DataFrame) -> tuple[float, ...]:
+def _quality(chosen_trials: pd.DataFrame) -> tuple[float, ...]:
     """The larger, the better."""
-    distance = (chosen["right"] - AIM).abs().round(6)
-    return len(chosen), chosen["format"].nunique(), -distance.max(), -distance.sum()
+    distance = (chosen_trials["right"] - AIM).abs().round(6)
+    return len(chosen_trials), chosen_trials["format"].nunique(), -distance.max(), -distance.sum()
 
 
 def _nearest(trials: pd.DataFrame) -> pd.DataFrame:
@@ -125,37 +129,43 @@ def _nearest(trials: pd.DataFrame) -> pd.DataFrame:
     best = order.drop_duplicates(["format", "operator"]).drop(columns="distance").sort_index()
     operators = best.groupby("format", sort=False)["operator"].agg(list)
     combined = [
-        (formats, [one for one in operators[formats[0]] if all(one in operators[name] for name in formats)])
+        (formats, [name for name in operators[formats[0]] if all(name in operators[form] for form in formats)])
         for size in range(len(operators), 1, -1)
         for formats in combinations(operators.index, size)
     ]
-    formats, shared = max(combined, key=lambda one: len(one[0]) * len(one[1]), default=((), []))
+    formats, shared = max(
+        combined, key=lambda combination: len(combination[0]) * len(combination[1]), default=((), [])
+    )
     return best[best["format"].isin(formats) & best["operator"].isin(shared)]
 
 
-def left_out(trials: pd.DataFrame, chosen: pd.DataFrame) -> list[str]:
+def left_out(trials: pd.DataFrame, chosen_trials: pd.DataFrame) -> list[str]:
     """Why some formats and operators of a level's trials are not chosen, in a sentence each."""
-    tried = trials[trials["examples"].isin(chosen["examples"])]
-    formats, operators = (list(chosen[name].unique()) for name in ("format", "operator"))
-    cells = {f"format {one}": [(one, operator) for operator in operators] for one in trials["format"].unique()}
-    cells |= {f"operator {one}": [(name, one) for name in formats] for one in trials["operator"].unique()}
-    kept = {f"format {one}" for one in formats} | {f"operator {one}" for one in operators}
-    return [f"{name}: {_worst(tried, own)}" for name, own in cells.items() if name not in kept]
+    tried = trials[trials["examples"].isin(chosen_trials["examples"])]
+    formats, operators = (list(chosen_trials[name].unique()) for name in ("format", "operator"))
+    cells = {f"format {form}": [(form, operator) for operator in operators] for form in trials["format"].unique()}
+    cells |= {
+        f"operator {operator}": [(name, operator) for name in formats] for operator in trials["operator"].unique()
+    }
+    kept = {f"format {form}" for form in formats} | {f"operator {operator}" for operator in operators}
+    return [f"{name}: {_worst(tried, pairs)}" for name, pairs in cells.items() if name not in kept]
 
 
 def untried(questions: Sequence[Question], trials: pd.DataFrame, examples: str | int) -> list[str]:
     """That a level has fewer trials than its questions ask for, as a sentence."""
     wordings = sum(len(texts) for question in questions for texts in question.wordings.values())
-    every = wordings * len(counts_of(examples))
-    if len(trials) == every:
+    total = wordings * len(counts_of(examples))
+    if len(trials) == total:
         return []
-    return [f"{every - len(trials)} of {every} trials: more take over a tenth of --minutes"]
+    return [f"{total - len(trials)} of {total} trials: more take over a tenth of --minutes"]
 
 
 def _worst(tried: pd.DataFrame, cells: Sequence[tuple[str, str]]) -> str:
     """Why the cell with the fewest right answers is not chosen."""
     by_cell = {cell: tried[(tried["format"] == cell[0]) & (tried["operator"] == cell[1])] for cell in cells}
-    (name, operator), worst = min(by_cell.items(), key=lambda one: one[1]["right"].max() if len(one[1]) else -1)
+    (name, operator), worst = min(
+        by_cell.items(), key=lambda cell_trials: cell_trials[1]["right"].max() if len(cell_trials[1]) else -1
+    )
     if worst.empty:
         return (
             f"no wording of {operator} in {name} was tried; give one (--template {name}/{operator}=...), or more "
@@ -170,6 +180,6 @@ def _worst(tried: pd.DataFrame, cells: Sequence[tuple[str, str]]) -> str:
     )
 
 
-def is_enough(trials: pd.DataFrame, chosen: pd.DataFrame) -> bool:
+def is_enough(trials: pd.DataFrame, chosen_trials: pd.DataFrame) -> bool:
     """Whether every format of the trials is chosen, with at least half of the answers right in every cell."""
-    return set(trials["format"]) == set(chosen["format"]) and bool((chosen["right"] >= HALF).all())
+    return set(trials["format"]) == set(chosen_trials["format"]) and bool((chosen_trials["right"] >= HALF).all())

@@ -56,31 +56,33 @@ def smaller(experiment: Experiment, steps: Sequence[Settings]) -> Iterator[Small
         experiment = replace(experiment, digits=2)
         yield experiment, settings, "digits", "digits before the tens"
     for column, fewest in (("operator", 1), ("format", 2)):
-        names = _worst_first(experiment.chosen, column)
+        names = _worst_first(experiment.chosen_trials, column)
         for number in range(1, len(names) - fewest + 1):
             experiment = _without(experiment, column, names[number - 1])
             yield experiment, settings, column, f"{column}s {', '.join(names[:number])}"
 
 
-def _worst_first(chosen: pd.DataFrame, column: str) -> list[str]:
+def _worst_first(chosen_trials: pd.DataFrame, column: str) -> list[str]:
     """Formats or operators by the right answers in their worst cell."""
     return [
-        str(name) for name in chosen.groupby(column, sort=False)["right"].min().sort_values(kind="stable").index
+        str(name)
+        for name in chosen_trials.groupby(column, sort=False)["right"].min().sort_values(kind="stable").index
     ]
 
 
 def _without(experiment: Experiment, column: str, name: str) -> Experiment:
     """An experiment without a format or an operator."""
-    chosen = experiment.chosen[experiment.chosen[column] != name]
+    chosen_trials = experiment.chosen_trials[experiment.chosen_trials[column] != name]
     if column == "operator":
         questions = [question for question in experiment.questions if question.operator != name]
         files = {operator: path for operator, path in experiment.files.items() if operator != name}
-        return replace(experiment, chosen=chosen, questions=questions, files=files)
-    return replace(experiment, chosen=chosen, tasks=_tasks_without(experiment.tasks, name))
+        return replace(experiment, chosen_trials=chosen_trials, questions=questions, files=files)
+    return replace(experiment, chosen_trials=chosen_trials, tasks=_tasks_without(experiment.tasks, name))
 
 
 def _tasks_without(tasks: Mapping[str, Any], form: str) -> dict[str, Any]:
     templates = {
-        name: {one: text for one, text in task["templates"].items() if one != form} for name, task in tasks.items()
+        name: {format_name: text for format_name, text in task["templates"].items() if format_name != form}
+        for name, task in tasks.items()
     }
     return {name: {**task, "templates": templates[name]} for name, task in tasks.items() if templates[name]}

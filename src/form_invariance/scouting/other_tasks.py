@@ -45,38 +45,38 @@ def other_tasks(
     What an operator asks is left out. Where digits are asked, each task asks each digit of numbers as long as the
     operators' answers.
     """
-    numbers = [(one.task, one.digits) for one in questions if isinstance(one.task, Arithmetic)]
-    asked_anyway, found = {task.expression for task, _ in numbers}, dict[str, Any]()
+    numbers = [(question.task, question.digits) for question in questions if isinstance(question.task, Arithmetic)]
+    operator_expressions, tasks = {task.expression for task, _ in numbers}, dict[str, Any]()
     for (name, expression), templates in _TEMPLATES.items() if numbers else ():
-        if expression in asked_anyway:
+        if expression in operator_expressions:
             continue
         limits, digits = vars(numbers[0][0].limits), numbers[0][1]
         for digit in range(digits) or (None,):
-            asked: dict[str, Any] = {"expression": expression} | ({} if digit is None else {"digit": digit})
+            other_task: dict[str, Any] = {"expression": expression} | ({} if digit is None else {"digit": digit})
             if expression == "a * b" and digits:  # so that the answer may be as short as the operators'
-                asked["operands"] = {"operand_min": 2, "operand_max": 10 ** (digits - 1) - 1}
+                other_task["operands"] = {"operand_min": 2, "operand_max": 10 ** (digits - 1) - 1}
             fits = {
                 form: templates[form]
                 for form in formats
-                if form in templates and _fits(asked, limits, tokenizer, templates[form])
+                if form in templates and _fits(other_task, limits, tokenizer, templates[form])
             }
             if fits:
-                found[name if digit is None else f"{name}_{digit}"] = {**asked, "templates": fits}
-    return found
+                tasks[name if digit is None else f"{name}_{digit}"] = {**other_task, "templates": fits}
+    return tasks
 
 
 def few_tasks(tasks: Mapping[str, Any]) -> dict[str, Any]:
     """Copying and one more task, which computes something else if there is one, each with its last digit alone."""
-    found = {}
+    by_name = {}
     for name, task in tasks.items():  # of several digits the last one counts
-        found[re.sub(r"_\d$", "", name)] = name, task
-    order = [name for name in ("copying", "comparing", "counting", "product", "list") if name in found]
-    return dict(found[name] for name in order[:2])
+        by_name[re.sub(r"_\d$", "", name)] = name, task
+    order = [name for name in ("copying", "comparing", "counting", "product", "list") if name in by_name]
+    return dict(by_name[name] for name in order[:2])
 
 
-def _fits(asked: dict[str, Any], limits: dict[str, int], tokenizer: PromptTokenizer, template: str) -> bool:
+def _fits(task: dict[str, Any], limits: dict[str, int], tokenizer: PromptTokenizer, template: str) -> bool:
     try:
-        check_other_task(task_of(asked, limits), tokenizer, template, "scout")
+        check_other_task(task_of(task, limits), tokenizer, template, "scout")
     except UserError:
         return False
     return True

@@ -22,25 +22,27 @@ from form_invariance.workflow.config_check import load
 from form_invariance.workflow.paths import default_folder
 
 
-def tables_without_examples(questions: Sequence[Question], chosen: pd.DataFrame, seed: int) -> dict[str, str]:
+def tables_without_examples(
+    questions: Sequence[Question], chosen_trials: pd.DataFrame, seed: int
+) -> dict[str, str]:
     """As CSV, by operator: each table whose rows are worked examples in a chosen template, without these rows."""
-    found = {}
+    tables = {}
     for question in questions:
-        used = chosen.loc[chosen["operator"] == question.operator, "examples"].max()
+        used = chosen_trials.loc[chosen_trials["operator"] == question.operator, "examples"].max()
         if isinstance(question.task, TableTask) and used:
             rows = pool(question.task)
             rows = rows[~rows["a"].isin(draw(question, seed, used)[0].head(used)["a"])]
             fields = pd.DataFrame(list(map(json.loads, rows["fields"])))
             table = fields.assign(**{question.task.answer: rows["target"].tolist()})
-            found[question.operator] = table.to_csv(index=False)
-    return found
+            tables[question.operator] = table.to_csv(index=False)
+    return tables
 
 
 def censuses(
     model: Decoder,
     tokenizer: PromptTokenizer,
     questions: Sequence[Question],
-    chosen: pd.DataFrame,
+    chosen_trials: pd.DataFrame,
     files: Mapping[str, Path],
     seed: int,
 ) -> sizes.Censuses:
@@ -49,15 +51,15 @@ def censuses(
     Args:
         files: the tables that have lost their worked examples, by operator.
     """
-    found = {}
+    by_cell = {}
     for question in questions:
         if isinstance(question.task, TableTask):
             task = TableTask(files.get(question.operator, question.task.path), question.task.answer)
-            for row in chosen[chosen["operator"] == question.operator].to_dict("records"):
+            for row in chosen_trials[chosen_trials["operator"] == question.operator].to_dict("records"):
                 with silent():
                     table = take_census(model, tokenizer, row["template"], question.operator, task, None, seed)
-                found[row["format"], question.operator] = table, row["template"]
-    return found
+                by_cell[row["format"], question.operator] = table, row["template"]
+    return by_cell
 
 
 def fit(
@@ -78,7 +80,8 @@ def fit(
         UserError: the model answers too few rows of a table right, or no experiment fits the time.
     """
     defaults = load(default_folder() / "config.yaml")
-    shares = [float(own["correct"].mean()) for own, _ in censuses.values()] or experiment.chosen["right"].tolist()
+    table_shares = [float(table["correct"].mean()) for table, _ in censuses.values()]
+    shares = table_shares or experiment.chosen_trials["right"].tolist()
     problems = math.inf if censuses else min(len(pool(question.task)) for question in experiment.questions)
     steps = sizes.steps(problems, min(shares))
     if censuses:

@@ -66,7 +66,7 @@ def arithmetic(tokenizer: PromptTokenizer) -> dict[str, Sequence[Question]]:
     largest = largest_number(tokenizer)
     levels: dict[str, Sequence[Question]] = {}
     if largest > _WHOLE[-1]:
-        for top in sorted({largest, *(one for one in _WHOLE if one < largest)}, reverse=True):
+        for top in sorted({largest, *(limit for limit in _WHOLE if limit < largest)}, reverse=True):
             low = 6 if top > _WHOLE[-1] else 1
             limits = OperandRange(low, top, min(low, 3), min(largest, 5 * top))
             levels[f"numbers up to {top}"] = _questions(limits, EXPRESSIONS, 0)
@@ -78,12 +78,12 @@ def arithmetic(tokenizer: PromptTokenizer) -> dict[str, Sequence[Question]]:
 
 
 def _questions(limits: OperandRange, operators: Iterable[str], digits: int) -> list[Question]:
-    asked = digits - 1 if digits else None
-    found = [
-        Question(name, Arithmetic(EXPRESSIONS[name], limits, asked), of_arithmetic(name), digits)
+    digit = digits - 1 if digits else None
+    questions = [
+        Question(name, Arithmetic(EXPRESSIONS[name], limits, digit), of_arithmetic(name), digits)
         for name in operators
     ]
-    return [one for one in found if len(pool(one.task)) >= _FEWEST]
+    return [question for question in questions if len(pool(question.task)) >= _FEWEST]
 
 
 def unasked(level: Sequence[Question]) -> list[str]:
@@ -91,7 +91,11 @@ def unasked(level: Sequence[Question]) -> list[str]:
     if isinstance(level[0].task, TableTask):
         return []
     reason = "it is not asked digit by digit" if level[0].digits else f"it has fewer than {_FEWEST} problems"
-    return [f"operator {name}: {reason}" for name in EXPRESSIONS if name not in [one.operator for one in level]]
+    return [
+        f"operator {name}: {reason}"
+        for name in EXPRESSIONS
+        if name not in [question.operator for question in level]
+    ]
 
 
 def of_file(path: Path, examples: int = EXAMPLES[-1]) -> Question:
@@ -118,16 +122,16 @@ def of_file(path: Path, examples: int = EXAMPLES[-1]) -> Question:
             f"the table {path}: scout needs {examples} rows for worked examples, but only {usable} contain no "
             "words in braces, which a template takes for fields; add rows"
         )
-    return Question(operator or "table", task, of_table(relation, [one for one in columns if one != answer]))
+    return Question(operator or "table", task, of_table(relation, [name for name in columns if name != answer]))
 
 
 def of_files(paths: Sequence[Path], examples: int = EXAMPLES[-1]) -> list[Question]:
     """The questions of some tables, as `of_file`."""
-    found = [of_file(path, examples) for path in paths]
-    names = [one.operator for one in found]
-    if again := next((name for place, name in enumerate(names) if name in names[:place]), None):
+    questions = [of_file(path, examples) for path in paths]
+    names = [question.operator for question in questions]
+    if again := next((name for position, name in enumerate(names) if name in names[:position]), None):
         raise UserError(f"--table: two files give the operator name {again!r}; rename one")
-    return found
+    return questions
 
 
 def levels(
@@ -138,8 +142,8 @@ def levels(
     Args:
         templates: in place of the wordings of their format.
     """
-    found = {"the tables": tables} if tables else arithmetic(tokenizer)
-    tasks = {one.operator: one.task for own in found.values() for one in own}
+    by_level = {"the tables": tables} if tables else arithmetic(tokenizer)
+    tasks = {question.operator: question.task for questions in by_level.values() for question in questions}
     general = [(name, texts) for (name, operator), texts in templates.items() if not operator]
     by_cell = {(name, operator): texts for name, texts in general for operator in tasks}
     by_cell |= {cell: texts for cell, texts in templates.items() if cell[1]}
@@ -150,15 +154,16 @@ def levels(
         for text in texts:
             _check_wording(tasks[operator], text, where)
     return {
-        level: [_with_templates(question, by_cell) for question in of_level] for level, of_level in found.items()
+        level: [_with_templates(question, by_cell) for question in of_level]
+        for level, of_level in by_level.items()
     }
 
 
 def _check_wording(task: Task, wording: str, where: str) -> None:
     """Check the fields of a wording: all before `ANSWER`, so that only text follows the answer."""
     template, after = halves(wording)
-    known = first_fields(task.path) if isinstance(task, TableTask) else OPERANDS
-    if fields := fields_of(after, [*known]):
+    field_names = first_fields(task.path) if isinstance(task, TableTask) else OPERANDS
+    if fields := fields_of(after, [*field_names]):
         raise UserError(
             f"{where}: {wording!r} has {{{fields[0]}}} after {ANSWER}; put all fields before it, because the "
             "prompt ends where the answer begins"
@@ -167,8 +172,8 @@ def _check_wording(task: Task, wording: str, where: str) -> None:
 
 
 def _with_templates(question: Question, templates: Templates) -> Question:
-    own = {name: texts for (name, operator), texts in templates.items() if operator == question.operator}
-    return replace(question, wordings={**question.wordings, **own})
+    new_wordings = {name: texts for (name, operator), texts in templates.items() if operator == question.operator}
+    return replace(question, wordings={**question.wordings, **new_wordings})
 
 
 def _examples_of(task: Task, rows: pd.DataFrame) -> pd.DataFrame:
@@ -176,7 +181,7 @@ def _examples_of(task: Task, rows: pd.DataFrame) -> pd.DataFrame:
     if not isinstance(task, TableTask):
         return rows
     values = [json.loads(fields) for fields in rows["fields"]]
-    texts = [" ".join([*one.values(), text]) for one, text in zip(values, rows["target"], strict=True)]
+    texts = [" ".join([*row.values(), text]) for row, text in zip(values, rows["target"], strict=True)]
     return rows[[not fields_of(text, [*values[0]]) for text in texts]]
 
 
@@ -187,9 +192,9 @@ def draw(question: Question, seed: int, examples: int = EXAMPLES[-1]) -> tuple[p
         `examples` and `PROBLEMS` rows of the task's pool, as `stated`. The examples have the column text, the
         answer, and are `_examples_of` the task. Fewer examples are the first of these, up to `EXAMPLES[-1]`.
     """
-    every = pool(question.task)
+    pool_rows = pool(question.task)
     rng = generator(seed, "scout", question.operator)
-    rows = every.iloc[rng.permutation(len(every))]
+    rows = pool_rows.iloc[rng.permutation(len(pool_rows))]
     again = rows.groupby("answer").cumcount().to_numpy()
     shown = _examples_of(question.task, rows.iloc[np.argsort(again, kind="stable")])
     shown = shown.head(max(examples, EXAMPLES[-1]))

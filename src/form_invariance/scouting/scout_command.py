@@ -30,14 +30,14 @@ _POSITIVE = Parameter(validator=validators.Number(gt=0))
 
 def _templates(items: Sequence[str]) -> dict[tuple[str, str], list[str]]:
     """The wordings that are given, by format and operator."""
-    found: dict[tuple[str, str], list[str]] = {}
+    by_cell: dict[tuple[str, str], list[str]] = {}
     for item in dict.fromkeys(items):
         cell, _, text = item.partition("=")
         form, _, operator = cell.partition("/")
         if not (form and operator and text) or "/" in operator:
             raise UserError(f"--template: {item!r} must have the form FORMAT/OPERATOR=TEMPLATE")
-        found.setdefault((form, operator), []).append(as_typed(text))
-    return found
+        by_cell.setdefault((form, operator), []).append(as_typed(text))
+    return by_cell
 
 
 def _check_names(model: str, tables: dict[Path, Question], template: Sequence[str]) -> None:
@@ -87,7 +87,7 @@ def scout(
     """
     schema = load(default_folder() / "schemas/config.schema.yaml")
     tables = questions.of_files(table, choice.counts_of(examples)[-1])
-    copies = {one.operator: output.with_name(f"{output.stem}_{one.operator}.csv") for one in tables}
+    copies = {question.operator: output.with_name(f"{output.stem}_{question.operator}.csv") for question in tables}
     _check_names(model.model, dict(zip(table, tables, strict=True)), template)
     _check_files([output, *copies.values()], table, force)
     decoder, tokenizer = load_model(model)
@@ -96,29 +96,33 @@ def scout(
     def show(tried: pd.DataFrame) -> None:
         print(writing.table(tried), flush=True)
 
-    asked, trials = choice.search(decoder, tokenizer, levels, seed, examples, show, 60 * minutes / TRYING)
-    chosen = trials[trials["chosen"]]
-    level = chosen["level"].iloc[0]
+    chosen_questions, trials = choice.search(
+        decoder, tokenizer, levels, seed, examples, show, 60 * minutes / TRYING
+    )
+    chosen_trials = trials[trials["chosen"]]
+    level = chosen_trials["level"].iloc[0]
     of_level = trials[trials["level"] == level]
-    left_out = choice.untried(levels[level], of_level, examples) + choice.left_out(of_level, chosen)
+    left_out = choice.untried(levels[level], of_level, examples) + choice.left_out(of_level, chosen_trials)
     left_out += questions.unasked(levels[level])
-    texts = proposal.tables_without_examples(asked, chosen, seed)
+    texts = proposal.tables_without_examples(chosen_questions, chosen_trials, seed)
     files = {operator: copies[operator] for operator in texts}
-    tasks = other_tasks(tokenizer, asked, dict.fromkeys(chosen["format"]))
+    tasks = other_tasks(tokenizer, chosen_questions, dict.fromkeys(chosen_trials["format"]))
     # What a configuration says of a model; `model_files` is of one run.
-    given = {"source": model.model} | {
+    model_settings = {"source": model.model} | {
         field.name: getattr(model, field.name)
         for field in fields(model)
         if field.name not in ("model", "model_files") and getattr(model, field.name) != field.default
     }
-    speed = tflops * 1e12 if tflops else sizes.machine_rate(given, decoder.device.type != "cpu")
+    speed = tflops * 1e12 if tflops else sizes.machine_rate(model_settings, decoder.device.type != "cpu")
     with TemporaryDirectory() as folder:
         drafts = {operator: Path(folder) / path.name for operator, path in files.items()}
         for operator, path in drafts.items():
             path.write_text(texts[operator], encoding="utf-8")
-        censuses = proposal.censuses(decoder, tokenizer, asked, chosen, drafts, seed)
+        censuses = proposal.censuses(decoder, tokenizer, chosen_questions, chosen_trials, drafts, seed)
         text, config, seconds, lowered = proposal.fit(
-            writing.Experiment(given, decoder.config.d_mlp, asked, chosen, files, tasks, seed),
+            writing.Experiment(
+                model_settings, decoder.config.d_mlp, chosen_questions, chosen_trials, files, tasks, seed
+            ),
             censuses,
             speed,
             60 * minutes,

@@ -56,28 +56,28 @@ def steps(problems: float, right: float) -> list[Settings]:
         problems: how many the operator with the fewest has; infinite for tables, which `of_tables` fits.
         right: share of right answers in the cell with the fewest.
     """
-    found: list[Settings] = []
+    allowed_steps: list[Settings] = []
     for step in _STEPS:
-        own: Settings = dict(zip(_KEYS, step, strict=True))
-        prompts = own["train_prompts"] + own["eval_prompts"]
-        if found and 2.8 * prompts > problems * right:
+        settings: Settings = dict(zip(_KEYS, step, strict=True))
+        prompts = settings["train_prompts"] + settings["eval_prompts"]
+        if allowed_steps and 2.8 * prompts > problems * right:
             break
         # The splits are drawn before, and an operand pair counts in one order only.
-        own["census_pairs"] = max(_PAIRS, int(-(-3 * prompts // max(right, 0.1))))
-        own["matched_seeds"] = own["random_seeds"]
-        found.append(own)
-    return found
+        settings["census_pairs"] = max(_PAIRS, int(-(-3 * prompts // max(right, 0.1))))
+        settings["matched_seeds"] = settings["random_seeds"]
+        allowed_steps.append(settings)
+    return allowed_steps
 
 
 def circuits(candidates: int, few: bool = False) -> Settings:
     """The number of candidates, and the sizes of circuits: all, or the smallest, the shown and the largest."""
     most = most_shown(candidates)
     shown = max((k for k in _K if k <= min(most, _SHOWN)), default=most)
-    every = sorted({shown, *(k for k in _K if k <= candidates)})
+    circuit_sizes = sorted({shown, *(k for k in _K if k <= candidates)})
     return {
         "candidates": candidates,
         "k_shown": shown,
-        "k": sorted({every[0], shown, every[-1]}) if few else every,
+        "k": sorted({circuit_sizes[0], shown, circuit_sizes[-1]}) if few else circuit_sizes,
     }
 
 
@@ -89,7 +89,7 @@ def seconds(config: Mapping[str, Any], model: str, rate: float) -> float:
         rate: operations per second of the whole machine.
     """
     settings = config["models"][model]
-    numbers = any("table" not in one for one in config["operators"].values())
+    numbers = any("table" not in operator for operator in config["operators"].values())
     left_out = {"row_activations"} if numbers else {"activation_maps", "family_knockout"}
     if settings.get("dtype", "float32") == "float32":
         left_out.add("precision")
@@ -128,8 +128,8 @@ def of_tables(sizes: Settings, censuses: Censuses, seed: int) -> Settings:
             return False
         return True
 
-    tables = [own for own, _ in censuses.values()]
-    most = min(min(int(own["correct"].sum()), len(own) - _SPARE) for own in tables) // 2
+    tables = [table for table, _ in censuses.values()]
+    most = min(min(int(table["correct"].sum()), len(table) - _SPARE) for table in tables) // 2
     most = max(min(sizes["train_prompts"], most), FEWEST_PROMPTS)
     fits = int(preflight_table(censuses, choice(most))["all_fit"].iloc[0])
     prompts = next(filter(leaves_some, range(fits, FEWEST_PROMPTS, -1)), FEWEST_PROMPTS)

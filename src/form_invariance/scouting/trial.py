@@ -36,28 +36,28 @@ def trials(
         shares of right answers: one, or one for each digit), right (the smallest of these), tokens (of the longest
         prompt) and misfit (why the template does not fit the tokenizer; empty if it does).
     """
-    every = [
-        (place, number, question, name, wording, count)
+    all_trials = [
+        (position, number, question, name, wording, count)
         for question in questions
         for name, wordings in question.wordings.items()
-        for place, wording in enumerate(wordings)
+        for position, wording in enumerate(wordings)
         for number, count in enumerate(counts)
     ]
-    progress = Progress(len(every), "trials")
+    progress = Progress(len(all_trials), "trials")
     rows: dict[int, dict[str, object]] = {}
     drawn = {question.operator: draw(question, seed, max(counts)) for question in questions}
-    for trial in sorted(range(len(every)), key=lambda trial: every[trial][:2]):
+    for trial in sorted(range(len(all_trials)), key=lambda trial: all_trials[trial][:2]):
         if rows and time.monotonic() > until:
             break
-        question, name, wording, count = every[trial][2:]
+        question, name, wording, count = all_trials[trial][2:]
         examples, problems = drawn[question.operator]
         row = {"format": name, "operator": question.operator, "examples": count, "wording": wording, "misfit": ""}
         try:
             with silent():
                 where, words = f"{name} {question.operator}", isinstance(question.task, TableTask)
                 template = with_examples(tokenizer, wording, examples.head(count), where, words)
-                found = _ask(model, tokenizer, question, template, problems)
-            rows[trial] = {**row, "template": template, **found}
+                measures = _ask(model, tokenizer, question, template, problems)
+            rows[trial] = {**row, "template": template, **measures}
         except UserError as error:
             misfit = {"right": 0.0, "by_digit": [], "tokens": 0, "misfit": str(error)}
             rows[trial] = {**row, "template": wording, **misfit}
@@ -74,16 +74,16 @@ def _ask(
 ) -> dict[str, object]:
     """The columns right, by_digit and tokens of one trial."""
     where = "the wording"
-    prompts, wanted = targets(question.task, tokenizer, template, problems, where)
+    prompts, target_tokens = targets(question.task, tokenizer, template, problems, where)
 
     def correct(part: slice) -> np.ndarray:  # (problems, digits)
         if not question.digits:
-            return ask(model, tokenizer, prompts[part], wanted[part])["correct"][:, None]
+            return ask(model, tokenizer, prompts[part], target_tokens[part])["correct"][:, None]
         assert isinstance(question.task, Arithmetic)
         return ask_every_digit(model, tokenizer, template, where, question.task, problems[part])["correct"]
 
-    found = correct(slice(FIRST))
-    if found.any(0).all():
-        found = np.concatenate([found, correct(slice(FIRST, None))])
-    shares = found.mean(0).tolist()
+    right = correct(slice(FIRST))
+    if right.any(0).all():
+        right = np.concatenate([right, correct(slice(FIRST, None))])
+    shares = right.mean(0).tolist()
     return {"right": min(shares), "by_digit": shares, "tokens": tokenizer.encode_batch(prompts).shape[1]}

@@ -65,28 +65,32 @@ def of_table(relation: str, fields: Sequence[str]) -> dict[str, tuple[str, ...]]
         fields: the names of the other columns.
     """
     of = "to" if relation == "answer" else "of"
-    asked = ", ".join(f"{{{name}}}" for name in fields)
+    plain_fields = ", ".join(f"{{{name}}}" for name in fields)
     named = ", ".join(f"{name.replace('_', ' ')} {{{name}}}" for name in fields)
     call = re.sub(r"\W", "_", relation)
-    given = ", ".join(f'"{{{name}}}"' for name in fields)
+    quoted_fields = ", ".join(f'"{{{name}}}"' for name in fields)
     return {
         "sentence": (
-            f"The {relation} {of} {asked} is",
+            f"The {relation} {of} {plain_fields} is",
             f"The {relation} {of} the {named} is",
-            f"{asked}: the {relation} is",
+            f"{plain_fields}: the {relation} is",
         ),
         "question": (
-            f"Question: What is the {relation} {of} {asked}?\nAnswer:",
+            f"Question: What is the {relation} {of} {plain_fields}?\nAnswer:",
             f"Q: What is the {relation} {of} the {named}?\nA:",
             f"{named}\n{relation}:",
         ),
-        "code": (f"{call}({given})  # ->", f"print({call}({given}))  #", f"assert {call}({given}) =="),
+        "code": (
+            f"{call}({quoted_fields})  # ->",
+            f"print({call}({quoted_fields}))  #",
+            f"assert {call}({quoted_fields}) ==",
+        ),
     }
 
 
 def as_typed(text: str) -> str:
     """A wording from how it is written on a line: \\n is a line break and \\\\ a backslash."""
-    return re.sub(r"\\([\\n])", lambda found: "\n" if found[1] == "n" else "\\", text)
+    return re.sub(r"\\([\\n])", lambda match: "\n" if match[1] == "n" else "\\", text)
 
 
 def as_shown(wording: str) -> str:
@@ -115,13 +119,14 @@ def with_examples(
     template = template.removesuffix(typed)
     if examples.empty:
         return template
-    prompts, answers = [fill(template, json.loads(one)) for one in examples["fields"]], examples["text"].tolist()
+    prompts = [fill(template, json.loads(fields)) for fields in examples["fields"]]
+    answers = examples["text"].tolist()
     tokens = first_tokens(tokenizer, prompts, answers, where)
     before = tokenizer.encode_each(prompts)
     spaced = tokenizer.encode_each([f"{prompt} {text}" for prompt, text in zip(prompts, answers, strict=True)])
     shown, after = "", fill(after, {})
-    for prompt, text, token, own, ids in zip(prompts, answers, tokens, before, spaced, strict=True):
-        gap = typed or (" " if ids[: len(own) + 1] == [*own, token] else "")
+    for prompt, text, token, prompt_ids, ids in zip(prompts, answers, tokens, before, spaced, strict=True):
+        gap = typed or (" " if ids[: len(prompt_ids) + 1] == [*prompt_ids, token] else "")
         shown += f"{prompt}{gap}{text}{after}\n"
     shots = as_template(shown)
     if fields := fields_of(shots, [*json.loads(examples["fields"].iloc[0])]):

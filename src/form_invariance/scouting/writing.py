@@ -29,7 +29,7 @@ class Experiment:
         settings: the model's source and, where they differ from the defaults, its other settings.
         width: neurons of a layer.
         questions: those of the chosen trials.
-        chosen: a trial for each format and operator.
+        chosen_trials: a trial for each format and operator.
         files: by operator, the tables that have lost their worked examples.
         tasks: the other tasks.
         digits: how many digits are asked at most, the last ones.
@@ -38,7 +38,7 @@ class Experiment:
     settings: Mapping[str, str]
     width: int
     questions: Sequence[Question]
-    chosen: pd.DataFrame
+    chosen_trials: pd.DataFrame
     files: Mapping[str, Path]
     tasks: Mapping[str, Any]
     seed: int
@@ -49,8 +49,8 @@ def table(trials: pd.DataFrame) -> str:
     """The trials of one level as text: a row for each wording, a column for each number of examples."""
     counts = sorted(trials["examples"].unique())
     rows = [["format", "operator", "tokens", *(f"{count}-shot" for count in counts), "wording"]]
-    for (name, operator, wording), own in trials.groupby(["format", "operator", "wording"], sort=False):
-        fits = own[own["misfit"] == ""].set_index("examples")
+    for (name, operator, wording), wording_trials in trials.groupby(["format", "operator", "wording"], sort=False):
+        fits = wording_trials[wording_trials["misfit"] == ""].set_index("examples")
         if fits.empty:
             continue
         shares = [_shares(fits.loc[count]) if count in fits.index else "" for count in counts]
@@ -95,34 +95,34 @@ def operators_of(question: Question, most: int = len(_PLACES)) -> dict[str, int 
     if not question.digits:
         return {question.operator: None}
     last = question.digits - 1
-    asked = range(max(0, question.digits - most), question.digits)
-    return {f"{question.operator}_{_PLACES[last - digit]}": digit for digit in asked}
+    digits = range(max(0, question.digits - most), question.digits)
+    return {f"{question.operator}_{_PLACES[last - digit]}": digit for digit in digits}
 
 
-def configuration(own: Experiment, sizes: Settings) -> str:
+def configuration(experiment: Experiment, sizes: Settings) -> str:
     """A commented configuration."""
-    lines = [f"seed: {own.seed}", "", "models:", f"  {_key(model_name(own.settings['source']))}:"]
-    lines += [f"    {key}: {_text(value)}" for key, value in own.settings.items()]
-    task = own.questions[0].task
+    lines = [f"seed: {experiment.seed}", "", "models:", f"  {_key(model_name(experiment.settings['source']))}:"]
+    lines += [f"    {key}: {_text(value)}" for key, value in experiment.settings.items()]
+    task = experiment.questions[0].task
     if isinstance(task, Arithmetic):
         lines += ["", "# Limits of the operands and of the answer, inclusive.", "operands:"]
         lines += [f"  {key}: {value}" for key, value in vars(task.limits).items()]
     lines += ["", "operators:"]
-    for question in own.questions:
-        for name, digit in operators_of(question, own.digits).items():
-            lines.append(f"  {_key(name)}: {{{_operator(question, digit, own.files)}}}")
+    for question in experiment.questions:
+        for name, digit in operators_of(question, experiment.digits).items():
+            lines.append(f"  {_key(name)}: {{{_operator(question, digit, experiment.files)}}}")
     lines += ["", "formats:"]
-    for form, chosen in own.chosen.groupby("format", sort=False):
+    for form, form_trials in experiment.chosen_trials.groupby("format", sort=False):
         lines += [f"  {_key(str(form))}:", "    templates:"]
-        for question in own.questions:
-            row = chosen[chosen["operator"] == question.operator].iloc[0]
+        for question in experiment.questions:
+            row = form_trials[form_trials["operator"] == question.operator].iloc[0]
             shares = " ".join(f"{share:.2f}" for share in row["by_digit"])
             lines.append(f"      # Right in {PROBLEMS} problems: {shares}. Worked examples: {row['examples']}.")
-            first, *others = map(_key, operators_of(question, own.digits))
+            first, *others = map(_key, operators_of(question, experiment.digits))
             anchor = f"template{row.name}"
             lines.append(f"      {first}: {f'&{anchor} ' if others else ''}{_text(row['template'])}")
             lines += [f"      {other}: *{anchor}" for other in others]
-    tasks = {"specificity_tasks": dict(own.tasks)}
+    tasks = {"specificity_tasks": dict(experiment.tasks)}
     lines += ["", "# Tasks that compute nothing, or something else, on which the circuits are tried."]
     lines += [yaml.safe_dump(tasks, sort_keys=False, allow_unicode=True, width=math.inf).rstrip()]
     lines += ["", "# Sizes: config/config.yaml explains each. All other keys are as there."]
@@ -134,5 +134,5 @@ def _operator(question: Question, digit: int | None, files: Mapping[str, Path]) 
     if isinstance(question.task, TableTask):
         named = "" if question.task.answer == "answer" else f", answer: {_text(question.task.answer)}"
         return f"table: {_text(str(files.get(question.operator, question.task.path)))}{named}"
-    asked = "" if digit is None else f", digit: {digit}"
-    return f"expression: {_text(question.task.expression)}{asked}"
+    digit_text = "" if digit is None else f", digit: {digit}"
+    return f"expression: {_text(question.task.expression)}{digit_text}"

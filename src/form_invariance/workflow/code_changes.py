@@ -65,7 +65,7 @@ def say(workflow: Any) -> None:
 
 
 def _codes(values: Iterable[str]) -> Iterator[str]:
-    return (found[1] for value in values if (found := _CODE.fullmatch(value)))
+    return (match[1] for value in values if (match := _CODE.fullmatch(value)))
 
 
 def _changed(runs: list[Any], before: list[str], now: list[str]) -> Iterator[str]:

@@ -92,8 +92,8 @@ def _tasks(config: Mapping[str, Any]) -> dict[str, Task]:
 
 def _check_templates(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
     """Every operator needs a template in every format, and every template its operator's fields."""
-    for name, one in config["formats"].items():
-        templates, variants = one["templates"], one.get("variants", {})
+    for name, format_settings in config["formats"].items():
+        templates, variants = format_settings["templates"], format_settings.get("variants", {})
         for operator in config["operators"]:
             if operator not in templates:
                 advice = hint(operator, templates, "add one", similarity=0.8)
@@ -106,10 +106,12 @@ def _check_templates(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> No
                 raise UserError(
                     f"config key formats.{name}.variants: {operator!r} is not an operator of this format; {advice}"
                 )
-        given = {f"templates.{operator}": (operator, text) for operator, text in templates.items()}
+        texts_by_key = {f"templates.{operator}": (operator, text) for operator, text in templates.items()}
         for operator, texts in variants.items():
-            given |= {f"variants.{operator}[{number}]": (operator, text) for number, text in enumerate(texts)}
-        for key, (operator, text) in given.items():
+            texts_by_key |= {
+                f"variants.{operator}[{number}]": (operator, text) for number, text in enumerate(texts)
+            }
+        for key, (operator, text) in texts_by_key.items():
             where = f"config key formats.{name}.{key}"
             if operator in tasks:
                 check_wording(tasks[operator], text, where)
@@ -135,19 +137,25 @@ def _check_numbers(config: Mapping[str, Any]) -> None:
 def template_of(config: Mapping[str, Any], name: str, operator: str) -> str:
     """The template of a cell, or the text of a variant, FORMAT~N."""
     form, _, number = name.partition(VARIANT)
-    one = config["formats"][form]
-    text: str = one["variants"][operator][int(number) - 1] if number else one["templates"][operator]
+    format_settings = config["formats"][form]
+    text: str = (
+        format_settings["variants"][operator][int(number) - 1]
+        if number
+        else format_settings["templates"][operator]
+    )
     return text
 
 
 def measured_variants(config: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The cells of the variants that are ranked: (FORMAT~N, operator)."""
-    wanted = [operator for operator in config["operators"] if operator in config.get("variant_operators", [])]
+    ranked_operators = [
+        operator for operator in config["operators"] if operator in config.get("variant_operators", [])
+    ]
     return [
         (f"{name}{VARIANT}{number}", operator)
-        for name, one in config["formats"].items()
-        for operator in wanted
-        for number, _ in enumerate(one.get("variants", {}).get(operator, []), 1)
+        for name, format_settings in config["formats"].items()
+        for operator in ranked_operators
+        for number, _ in enumerate(format_settings.get("variants", {}).get(operator, []), 1)
     ]
 
 
@@ -158,11 +166,11 @@ def _check_variants(config: Mapping[str, Any]) -> None:
     for cell, operator in measured_variants(config):
         name, _, number = cell.partition(VARIANT)
         for other in config["operators"] if config["corrupt"] == "across_operators" else ():
-            given = len(config["formats"][name].get("variants", {}).get(other, []))
-            if given < int(number):
+            variant_count = len(config["formats"][name].get("variants", {}).get(other, []))
+            if variant_count < int(number):
                 raise UserError(
                     f"config key formats.{name}.variants: {operator} has variant {number}, but {other} has "
-                    f"{given}; with corrupt: across_operators all operators need equally many"
+                    f"{variant_count}; with corrupt: across_operators all operators need equally many"
                 )
 
 
@@ -176,11 +184,11 @@ def _check_tasks(config: Mapping[str, Any]) -> None:
         if ("expression" in task) == ("table" in task):
             raise UserError(f"{key}: write one of expression (with digit or operands) and table (with answer)")
         with under(f"specificity_tasks.{name}"):
-            asked = task_of(task, config["operands"])
-            if isinstance(asked, TableTask):
-                pool(asked)
+            parsed_task = task_of(task, config["operands"])
+            if isinstance(parsed_task, TableTask):
+                pool(parsed_task)
         for format_name, template in task["templates"].items():
-            check_template_fields(asked, template, f"{key}.templates.{format_name}")
+            check_template_fields(parsed_task, template, f"{key}.templates.{format_name}")
     text = config.get("specificity_text")
     if text and not Path(text).is_file():
         raise UserError(f"config key specificity_text: there is no file {text!r}; name a file with plain text")
@@ -215,12 +223,12 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     check_sources(config)
     seen = {key: config[key] for key in _READ_SLOWLY if key in config}
     digest = _digest(seen)
-    known = remembered.read_text(errors="replace").split() if remembered and remembered.exists() else []
-    if digest in known:
+    digests = remembered.read_text(errors="replace").split() if remembered and remembered.exists() else []
+    if digest in digests:
         return
     _check_slowly(seen, tasks)
     if remembered:
-        write_text(remembered, "\n".join([*known, digest][-_REMEMBERED:]))
+        write_text(remembered, "\n".join([*digests, digest][-_REMEMBERED:]))
 
 
 def _check_slowly(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
@@ -242,12 +250,12 @@ def _check_slowly(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
         )
 
 
-def read(files: Iterable[Path | str], given: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The default configuration, its top-level keys replaced by the given ones, checked.
+def read(files: Iterable[Path | str], user_config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The default configuration, its top-level keys replaced by the user's, checked.
 
     Args:
         files: configuration files that Snakemake has read already; they are read again, strictly.
-        given: what Snakemake read of them and of its command line.
+        user_config: what Snakemake read of them and of its command line.
         folder: holds config.yaml, the default, and schemas/config.schema.yaml.
 
     Raises:
@@ -255,9 +263,10 @@ def read(files: Iterable[Path | str], given: Mapping[str, Any], folder: Path) ->
     """
     for path in files:
         load(Path(path))
-    config = {**load(folder / "config.yaml"), **given}
+    config = {**load(folder / "config.yaml"), **user_config}
     check(config, load(folder / "schemas/config.schema.yaml"), Path(".snakemake/checked_config"))
-    for task, one in (given.get("specificity_tasks") or {}).items():  # the default's name the default formats
-        for name in one["templates"]:
+    # The tasks of the default name the default formats.
+    for task, settings in (user_config.get("specificity_tasks") or {}).items():
+        for name in settings["templates"]:
             check_spelling(f"specificity_tasks.{task}.templates", name, "a format", config["formats"])
     return config

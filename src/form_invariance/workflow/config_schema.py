@@ -40,23 +40,25 @@ def check_schema(config: Mapping[str, Any], schema: Mapping[str, Any], name: str
     errors = list(extend(Draft202012Validator, type_checker=types)(schema).iter_errors(config))
     if not errors:
         return
-    error = min(errors, key=lambda one: (one.validator != "additionalProperties", len(one.absolute_path)))
+    error = min(
+        errors, key=lambda failure: (failure.validator != "additionalProperties", len(failure.absolute_path))
+    )
     where = ".".join(map(str, error.absolute_path))
     prefix = f"{name} key {where}: " if where else f"{name}: "
     if error.validator == "additionalProperties":
-        known = list(error.schema["properties"])
-        extra = next(key for key in error.instance if key not in known)
+        known_keys = list(error.schema["properties"])
+        extra = next(key for key in error.instance if key not in known_keys)
         raise UserError(
-            f"{prefix}unknown key {extra!r}; {hint(extra, known, 'known keys are ' + ', '.join(known))}"
+            f"{prefix}unknown key {extra!r}; {hint(extra, known_keys, 'known keys are ' + ', '.join(known_keys))}"
         )
     if error.validator == "required":
         missing = next(key for key in error.validator_value if key not in error.instance)
         raise UserError(f"{prefix}the key {missing!r} is missing")
     value = repr(error.instance)
     shown = value if len(value) <= 60 else f"{value[:57]}..."
-    found = "it is empty" if error.instance is None else f"{shown} is wrong"
+    fault = "it is empty" if error.instance is None else f"{shown} is wrong"
     expected = " or ".join(map(str, error.schema.get("enum", [error.schema.get("description")])))
-    raise UserError(f"{prefix}{found}; it must be {expected}")
+    raise UserError(f"{prefix}{fault}; it must be {expected}")
 
 
 def check_name(name: str, section: str, where: str) -> None:
@@ -75,13 +77,13 @@ def check_name(name: str, section: str, where: str) -> None:
         raise UserError(f"{where}: the name {name!r} is reserved; choose another")
 
 
-def hint(word: object, known: Collection[str], otherwise: str, similarity: float = 0.6) -> str:
+def hint(word: object, known_words: Collection[str], otherwise: str, similarity: float = 0.6) -> str:
     """Ask after the known word that is most similar to a misspelt one; `otherwise` if no known word is similar."""
-    similar = difflib.get_close_matches(str(word), known, n=1, cutoff=similarity)
+    similar = difflib.get_close_matches(str(word), known_words, n=1, cutoff=similarity)
     return f"did you mean {similar[0]!r}?" if similar else otherwise
 
 
-def check_spelling(key: str, word: str, kind: str, known: Collection[str]) -> None:
+def check_spelling(key: str, word: str, kind: str, known_words: Collection[str]) -> None:
     """Refuse a misspelling of a known word. Other unknown words are ignored, so that files can be combined."""
-    if word not in known and (advice := hint(word, known, "", similarity=0.8)):
+    if word not in known_words and (advice := hint(word, known_words, "", similarity=0.8)):
         raise UserError(f"config key {key}: {word!r} is not {kind}; {advice}")

@@ -77,11 +77,11 @@ def read(path: Path) -> Source:
             source.imports.update(definition.imports)
         # A docstring leaves nothing.
         for name in sorted(names) if definition.parts else ():
-            known = source.definitions.setdefault(name, Definition())
-            known.parts += definition.parts
-            known.names |= definition.names
-            known.attributes |= definition.attributes
-            known.imports |= definition.imports
+            merged = source.definitions.setdefault(name, Definition())
+            merged.parts += definition.parts
+            merged.names |= definition.names
+            merged.attributes |= definition.attributes
+            merged.imports |= definition.imports
     return source
 
 

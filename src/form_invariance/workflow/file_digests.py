@@ -44,16 +44,16 @@ def digests(config: Mapping[str, Any], begun: Digests) -> dict[str, str]:
     models = [path for model in config["models"].values() for path in of_model(model)]
     paths = dict.fromkeys([*tables_and_text(config), *models])
     kept = _kept()
-    found = {path: [begun[path]] if path in begun else _digest(path, kept.get(path)) for path in paths}
-    if new := {path: one for path, one in found.items() if len(one) > 1 and one != kept.get(path)}:
+    records = {path: [begun[path]] if path in begun else _digest(path, kept.get(path)) for path in paths}
+    if new := {path: record for path, record in records.items() if len(record) > 1 and record != kept.get(path)}:
         write_text(_KEPT, json.dumps({**kept, **new}))
-    return {path: one[0] for path, one in found.items()}
+    return {path: record[0] for path, record in records.items()}
 
 
 def _kept() -> dict[str, list[str]]:
     """The digests of earlier runs with the states of their files; none where this cannot be read."""
     try:
-        return {path: one for path, one in read_json(_KEPT).items() if isinstance(one, list)}
+        return {path: record for path, record in read_json(_KEPT).items() if isinstance(record, list)}
     except UserError:
         return {}
 

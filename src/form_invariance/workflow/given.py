@@ -18,17 +18,17 @@ def merged(files: Iterable[Path | str], items: Iterable[str]) -> dict[str, Any]:
     from snakemake.utils import update_config  # type: ignore[import-untyped]
 
     changes: dict[str, Any] = {}
-    for one in [*(load(Path(path)) for path in files), *map(_read, items)]:
-        update_config(changes, one)
+    for config in [*(load(Path(path)) for path in files), *map(_read, items)]:
+        update_config(changes, config)
     return changes
 
 
-def with_items(given: dict[str, Any], files: Iterable[Path | str], items: Iterable[str]) -> dict[str, Any]:
+def with_items(config: dict[str, Any], files: Iterable[Path | str], items: Iterable[str]) -> dict[str, Any]:
     """What Snakemake has read, but for the values of the items, which it reads by rules of its own."""
     if not (names := {key for item in items for key in _read(item)}):
-        return given
-    own = merged(files, items)
-    return {**given, **{name: own[name] for name in names}}
+        return config
+    strict_config = merged(files, items)
+    return {**config, **{name: strict_config[name] for name in names}}
 
 
 def left_out(config: Mapping[str, Any], default: Mapping[str, Any]) -> Iterator[str]:

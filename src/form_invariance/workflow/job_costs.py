@@ -204,7 +204,9 @@ def _patching(cell: Cell) -> float:
 
 def _controls(config: Mapping[str, Any]) -> int:
     """Sets of neurons of one circuit size: the circuit, whole and by halves of the prompts, and its controls."""
-    return 3 + sum(int(config["matched_seeds" if one.matched_by else "random_seeds"]) for one in CONTROLS.values())
+    return 3 + sum(
+        int(config["matched_seeds" if control.matched_by else "random_seeds"]) for control in CONTROLS.values()
+    )
 
 
 def _interventions(cell: Cell) -> float:
@@ -324,7 +326,7 @@ def operations(rule: str, config: Mapping[str, Any], model: str, wildcards: Mapp
     size = replace(size_of(config["models"][model]), late_from=config["late_from"])
     formats = [wildcards["format"]] if "format" in wildcards else list(config["formats"])
     operators = [wildcards["operator"]] if "operator" in wildcards else list(config["operators"])
-    cells = [Cell(config, size, one, operator) for one in formats for operator in operators]
+    cells = [Cell(config, size, form, operator) for form in formats for operator in operators]
     return sum(OPERATIONS[rule](cell) for cell in cells)
 
 

@@ -49,10 +49,10 @@ def ask(argv: Sequence[str]) -> int | None:
     Returns:
         The command's exit status, `KILLED` if it was killed.
     """
-    given = os.environ.get(ADDRESS, "")
-    if not given.endswith(f":{_PACKAGE}") or os.environ.get(THREADS) != "1":
+    server_name = os.environ.get(ADDRESS, "")
+    if not server_name.endswith(f":{_PACKAGE}") or os.environ.get(THREADS) != "1":
         return None
-    address = Path(given.removesuffix(f":{_PACKAGE}"))
+    address = Path(server_name.removesuffix(f":{_PACKAGE}"))
     with socket.socket(socket.AF_UNIX) as connection:
         try:
             # The path of a socket has at most 107 bytes, a name in its folder few.
@@ -74,9 +74,9 @@ def serve(program: Sequence[str]) -> int:
     """Run a program, with a server for the commands that it starts; the program's exit status."""
     import subprocess
 
-    server, place = _start()
+    server, address = _start()
     try:
-        process = subprocess.Popen([*program], env={**os.environ, ADDRESS: place})
+        process = subprocess.Popen([*program], env={**os.environ, ADDRESS: address})
         # Ctrl-C reaches the program as well, which decides what follows.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda *_: process.terminate())
@@ -107,10 +107,10 @@ def _start() -> tuple["subprocess.Popen[bytes]", str]:
         code += "from form_invariance.workflow import job_server; "
         code += f"job_server.listen({listener.fileno()}, {str(folder)!r})"
         # torch makes a folder for compiled code when it is imported.
-        own = {THREADS: "1", "MPLBACKEND": "agg", "TORCHINDUCTOR_CACHE_DIR": str(folder)}
+        job_environment = {THREADS: "1", "MPLBACKEND": "agg", "TORCHINDUCTOR_CACHE_DIR": str(folder)}
         server = subprocess.Popen(
             [sys.executable, "-c", code],
-            env={**os.environ, **MEMORY, **own},
+            env={**os.environ, **MEMORY, **job_environment},
             stdin=subprocess.PIPE,
             pass_fds=[listener.fileno()],
             start_new_session=True,
@@ -183,9 +183,9 @@ def _run(connection: socket.socket, server: socket.socket) -> int:
     head, files, _, _ = socket.recv_fds(connection, _SIZE.size, 3, socket.MSG_WAITALL)
     (size,) = _SIZE.unpack(head)
     argv, folder, environment = json.loads(connection.recv(size, socket.MSG_WAITALL))
-    for own, given in enumerate(files):
-        os.dup2(given, own)
-        os.close(given)
+    for standard_fd, received_fd in enumerate(files):
+        os.dup2(received_fd, standard_fd)
+        os.close(received_fd)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

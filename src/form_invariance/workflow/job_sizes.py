@@ -45,7 +45,7 @@ _COMPARING = 4e-8
 
 def has_gpu() -> bool:
     """Whether this machine has a GPU (NVIDIA; AMD: kfd; WSL: dxg), whether or not torch can use it."""
-    return any(found for pattern in ("nvidia[0-9]*", "kfd", "dxg") for found in _DEVICES.glob(pattern))
+    return any(device for pattern in ("nvidia[0-9]*", "kfd", "dxg") for device in _DEVICES.glob(pattern))
 
 
 @cache
@@ -60,10 +60,10 @@ def parameters(source: str, revision: str | None = None) -> int:
         return read_sizes(folder).parameters
     if is_gguf(source):
         return 2 * Path(source).expanduser().stat().st_size  # most files have 4 to 8 bits a weight
-    found = _NAMED.findall(source.replace("-", " ").replace("_", " ").replace("/", " "))
-    if not found:
+    named_sizes = _NAMED.findall(source.replace("-", " ").replace("_", " ").replace("/", " "))
+    if not named_sizes:
         return UNKNOWN
-    number, unit = found[-1]
+    number, unit = named_sizes[-1]
     return int(float(number) * (1e9 if unit.lower() == "b" else 1e6))
 
 
@@ -190,6 +190,6 @@ def read_site(path: Path) -> dict[str, dict[str, Any]]:
     Raises:
         UserError: it does not have the form that config/cluster.example.yaml shows.
     """
-    given = load(path) if path.exists() else {}
-    check_schema(given, _SITE, str(path))
-    return {"cpu": {}, "gpu": {}, **given}
+    site = load(path) if path.exists() else {}
+    check_schema(site, _SITE, str(path))
+    return {"cpu": {}, "gpu": {}, **site}

@@ -108,23 +108,28 @@ def _check_shape(name: str, shape: Sizes, config: Mapping[str, Any]) -> None:
 def _check_prompts(name: str, tokenizer: PromptTokenizer, config: Mapping[str, Any], variants: Variants) -> None:
     """Check the numbers, the templates and the measured variants with a model's tokenizer."""
     limits = OperandRange(**config["operands"])
-    tasks = {operator: task_of(given, config["operands"]) for operator, given in config["operators"].items()}
+    tasks = {operator: task_of(settings, config["operands"]) for operator, settings in config["operators"].items()}
     if any(map(is_whole, tasks.values())):
         with under(f"operands with the tokenizer of {name}"):
             check_numbers(tokenizer, limits)
-    for format_name, one in config["formats"].items():
+    for format_name, format_settings in config["formats"].items():
         for operator, task in tasks.items():
             where = f"config key formats.{format_name}.templates.{operator} with the tokenizer of {name}"
-            check_task(task, tokenizer, one["templates"][operator], where)
+            check_task(task, tokenizer, format_settings["templates"][operator], where)
     for (variant, operator), text in variants.items():
         format_name, _, number = variant.partition(VARIANT)
         key = f"config key formats.{format_name}.variants.{operator}[{int(number) - 1}]"
         check_task(tasks[operator], tokenizer, text, f"{key} with the tokenizer of {name}")
-    for task, one in config.get("specificity_tasks", {}).items():
-        for format_name in sorted(set(one["templates"]) & set(config["formats"])):
+    for task, task_settings in config.get("specificity_tasks", {}).items():
+        for format_name in sorted(set(task_settings["templates"]) & set(config["formats"])):
             where = f"config key specificity_tasks.{task}.templates.{format_name} with the tokenizer of {name}"
             try:
-                check_other_task(task_of(one, config["operands"]), tokenizer, one["templates"][format_name], where)
+                check_other_task(
+                    task_of(task_settings, config["operands"]),
+                    tokenizer,
+                    task_settings["templates"][format_name],
+                    where,
+                )
             except UserError as error:
                 said = str(error).removeprefix(f"{where}: ")
                 raise UserError(f"{where}: {said}; or leave it out (specificity_tasks: {{}} has none)") from error
@@ -153,13 +158,13 @@ def check_models(config: Mapping[str, Any], variants: Variants) -> None:
 
 def check_enough(problems: int, config: Mapping[str, Any]) -> None:
     """Check that an operator has a problem for each prompt that the stages need."""
-    asked, train, evaluation = (config[key] for key in ("census_pairs", "train_prompts", "eval_prompts"))
-    most, needed = min(problems, asked), train + evaluation
+    census_pairs, train, evaluation = (config[key] for key in ("census_pairs", "train_prompts", "eval_prompts"))
+    most, needed = min(problems, census_pairs), train + evaluation
     if most < needed:
         cures = ["raise census_pairs" if problems >= needed else "give the operator more problems"]
         if most >= 4:
             cures.append(f"lower train_prompts and eval_prompts, for instance to {most // 4} each")
         raise UserError(
-            f"a census asks {most} problems (the operator has {problems}, census_pairs is {asked}), but "
+            f"a census asks {most} problems (the operator has {problems}, census_pairs is {census_pairs}), but "
             f"train_prompts and eval_prompts need {needed} right answers; {', or '.join(cures)}"
         )

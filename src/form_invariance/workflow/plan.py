@@ -62,7 +62,7 @@ def jobs(listing: str, root: Path) -> list[Job]:
     for rules, names in _CODE.findall(listing):
         code |= {rule: ", ".join(filter(None, [code.get(rule), names])) for rule in rules.split(", ")}
     parts = _RULE.split(listing)[1:]
-    found = []
+    listed_jobs = []
     for rule, text in zip(parts[::2], parts[1::2], strict=True):
         fields = dict(_FIELD.findall(text))
         if "benchmark" not in fields:
@@ -70,18 +70,20 @@ def jobs(listing: str, root: Path) -> list[Job]:
         wildcards = dict(item.split("=", 1) for item in fields.get("wildcards", "").split(", ") if item)
         resources = dict(item.split("=", 1) for item in fields.get("resources", "").split(", ") if "=" in item)
         on_gpu = "gres" in resources or resources.get("gpu", "0") != "0"
-        found.append(Job(rule, wildcards, fields["benchmark"], _reason(fields, root, code.get(rule, "")), on_gpu))
-    return found
+        listed_jobs.append(
+            Job(rule, wildcards, fields["benchmark"], _reason(fields, root, code.get(rule, "")), on_gpu)
+        )
+    return listed_jobs
 
 
 def _reason(fields: Mapping[str, str], root: Path, code: str) -> str:
     """Why a job runs, in our words."""
-    given = fields.get("reason", "")
-    if given and not any((root / path).exists() for path in fields.get("output", "").split(", ")):
+    reason = fields.get("reason", "")
+    if reason and not any((root / path).exists() for path in fields.get("output", "").split(", ")):
         return NOT_THERE
-    if code and "Params have changed" in given:
+    if code and "Params have changed" in reason:
         return f"its code has changed: {code}"
-    return next((ours for theirs, ours in _REASONS.items() if theirs in given), given)
+    return next((ours for theirs, ours in _REASONS.items() if theirs in reason), reason)
 
 
 def warnings(listing: str) -> list[str]:
@@ -110,7 +112,7 @@ def past_seconds(benchmark: Path) -> float | None:
 
 def make(
     pending: Sequence[Job],
-    every: Sequence[Job],
+    all_jobs: Sequence[Job],
     root: Path,
     config: Mapping[str, Any],
     rate: float | None = None,
@@ -126,21 +128,21 @@ def make(
 
     Args:
         pending: the jobs that would run, with the reasons.
-        every: all jobs, in the order in which they run.
+        all_jobs: all jobs, in the order in which they run.
         root: folder of the run, which contains the benchmark files of past runs.
         rate: floating-point operations per second.
         gpu_here: whether models whose device is `auto` run on a GPU.
     """
     reasons = {job.benchmark: job.reason for job in pending}
     columns = ["rule", "model", "benchmark", "on_gpu"]
-    jobs = pd.DataFrame([{name: getattr(job, name) for name in columns} for job in every])
+    jobs = pd.DataFrame([{name: getattr(job, name) for name in columns} for job in all_jobs])
     if not gpu_here:
         devices = {name: model.get("device", "auto") for name, model in config["models"].items()}
         jobs["on_gpu"] &= jobs["model"].map(devices) != "auto"
     jobs["loads"] = jobs["rule"].isin(list(job_costs.OPERATIONS))
-    own = pd.Series([past_seconds(root / path) for path in jobs["benchmark"]], dtype=float)
-    jobs["past"] = own.fillna(own.groupby([jobs["rule"], jobs["model"]]).transform("mean"))
-    jobs["seconds"] = jobs["past"].fillna(_estimates(jobs, every, own, config, rate))
+    last_seconds = pd.Series([past_seconds(root / path) for path in jobs["benchmark"]], dtype=float)
+    jobs["past"] = last_seconds.fillna(last_seconds.groupby([jobs["rule"], jobs["model"]]).transform("mean"))
+    jobs["seconds"] = jobs["past"].fillna(_estimates(jobs, all_jobs, last_seconds, config, rate))
     jobs["pending"] = jobs["benchmark"].isin(list(reasons))
     jobs["reason"] = jobs["benchmark"].map(reasons)
     memory = {name: job_costs.gpu_gigabytes(model, config) for name, model in config["models"].items()}
@@ -149,48 +151,51 @@ def make(
 
 
 def _estimates(
-    jobs: pd.DataFrame, every: Sequence[Job], past: pd.Series, config: Mapping[str, Any], rate: float | None
+    jobs: pd.DataFrame, all_jobs: Sequence[Job], past: pd.Series, config: Mapping[str, Any], rate: float | None
 ) -> pd.Series:
     """Seconds of jobs that read weights, by their operations, and of long ones on tables; NaN for all others."""
-    found = pd.Series(float("nan"), jobs.index)
+    estimates = pd.Series(float("nan"), jobs.index)
     tables = jobs[jobs["rule"].isin(list(table_costs.TABLES))]
-    found[tables.index] = np.array(
+    estimates[tables.index] = np.array(
         [
             table_costs.table_seconds(rule, config, model)
             for rule, model in zip(tables["rule"], tables["model"], strict=True)
         ]
     )
-    for (model, on_gpu), own in jobs[jobs["loads"]].groupby(["model", "on_gpu"]):
+    for (model, on_gpu), model_jobs in jobs[jobs["loads"]].groupby(["model", "on_gpu"]):
         settings = config["models"][str(model)]
         work = pd.Series(
-            {i: job_costs.operations(every[i].rule, config, str(model), every[i].wildcards) for i in own.index}
+            {
+                i: job_costs.operations(all_jobs[i].rule, config, str(model), all_jobs[i].wildcards)
+                for i in model_jobs.index
+            }
         )
-        ran = past[own.index].dropna().index
+        ran = past[model_jobs.index].dropna().index
         if rate is None and len(ran):
             speed = work[ran].sum() / past[ran].sum()
         else:
             speed = rate or job_costs.rate_of(settings, bool(on_gpu))
-        found[own.index] = work / speed + [
-            job_costs.reading_seconds(settings, every[i].rule, on_gpu=bool(on_gpu)) for i in own.index
+        estimates[model_jobs.index] = work / speed + [
+            job_costs.reading_seconds(settings, all_jobs[i].rule, on_gpu=bool(on_gpu)) for i in model_jobs.index
         ]
-    return found
+    return estimates
 
 
 def table(jobs: pd.DataFrame) -> str:
     """The plan as text: a row for each rule, a column for each model, GPU memory, then loads and times."""
     models = sorted(jobs["model"].unique(), key=lambda model: model == EVERY_MODEL)
     rows = [["stage", *models, "hours", "why"]]
-    for rule, own in jobs.groupby("rule", sort=False):
-        pending = [own.loc[own["model"] == model, "pending"] for model in models]
-        cells = [f"{one.sum()} of {len(one)}" if len(one) else "" for one in pending]
-        seconds = own.loc[own["pending"], "seconds"]
+    for rule, rule_jobs in jobs.groupby("rule", sort=False):
+        pending = [rule_jobs.loc[rule_jobs["model"] == model, "pending"] for model in models]
+        cells = [f"{is_pending.sum()} of {len(is_pending)}" if len(is_pending) else "" for is_pending in pending]
+        seconds = rule_jobs.loc[rule_jobs["pending"], "seconds"]
         hours = f"{seconds.sum() / 3600:.2f}" if seconds.notna().any() else ""
-        reasons = own["reason"].value_counts()
+        reasons = rule_jobs["reason"].value_counts()
         why = ", ".join(f"{word} ({count})" for word, count in reasons.items())
         rows.append([str(rule), *cells, hours, why])
     if jobs["gpu_gb"].notna().any():
         memory = [jobs.loc[jobs["model"] == model, "gpu_gb"].max() for model in models]
-        rows.append(["GPU memory", *("" if pd.isna(one) else f"{one:.0f} GB" for one in memory), "", ""])
+        rows.append(["GPU memory", *("" if pd.isna(gb) else f"{gb:.0f} GB" for gb in memory), "", ""])
     shown = tabulate(
         rows, "firstrow", "plain", disable_numparse=True, colalign=["left", *["right"] * (len(models) + 1), "left"]
     )

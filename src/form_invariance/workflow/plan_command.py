@@ -46,16 +46,16 @@ def plan(
             f"--config {odd[0]}: write KEY=VALUE; Snakemake refuses keys of one letter there, so write such a key "
             "into a file and give the file with --configfile"
         )
-    given = merged(configfile, config)
+    user_config = merged(configfile, config)
     words = [*targets, f"--directory={directory}"]
     for option, values in (("--configfile", configfile), ("--config", config)):
         words += [option, *values] if values else []
     listings = [_dry_run([*words, *more]) for more in (["--forceall"], [])]
-    every, pending = (planned.jobs(listing, directory) for listing in listings)
-    whole = {**config_check.load(default_folder() / "config.yaml"), **given}
+    all_jobs, pending = (planned.jobs(listing, directory) for listing in listings)
+    whole = {**config_check.load(default_folder() / "config.yaml"), **user_config}
     # With --tflops the question is about another machine.
     on_gpu = rate is not None or gpu_here(default_folder())
-    table = planned.make(pending, every, directory, whole, rate, gpu_here=on_gpu)
+    table = planned.make(pending, all_jobs, directory, whole, rate, gpu_here=on_gpu)
     said = [planned.table(table), planned.assumptions(table, whole, rate), *planned.unseen(whole)]
     print(*filter(None, said), *planned.warnings(listings[1]), sep="\n")
 

@@ -38,8 +38,8 @@ def _folders(config: Config, files: Digests) -> Iterator[tuple[Path, dict[str, A
     results, models, source = plain.pop("results"), plain.pop("models"), package_digest()
     plain |= {f"sha256 of {path}": files[path] for path in tables_and_text(config)}
     for name, model in models.items():
-        own = {f"sha256 of {Path(path).name}": files[path] for path in of_model(model)}
-        yield Path(results, name), {**plain, **own, "model": model, "source": source}
+        model_digests = {f"sha256 of {Path(path).name}": files[path] for path in of_model(model)}
+        yield Path(results, name), {**plain, **model_digests, "model": model, "source": source}
 
 
 def _content(path: Path) -> dict[str, Any]:
@@ -48,9 +48,9 @@ def _content(path: Path) -> dict[str, Any]:
 
 def _configurations(folder: Path) -> list[Any]:
     """The configurations that a folder's files may have."""
-    found = _content(folder / CONFIGURATION).get("configurations")
-    if isinstance(found, list) and found:
-        return found
+    configurations = _content(folder / CONFIGURATION).get("configurations")
+    if isinstance(configurations, list) and configurations:
+        return configurations
     return [_UNKNOWN] if next(_files(folder), None) else []
 
 
@@ -64,14 +64,14 @@ def check(config: Config, files: Digests) -> None:
     Args:
         files: sha256 of the user's files, by path.
     """
-    for folder, own in _folders(config, files):
+    for folder, configuration in _folders(config, files):
         kept = _configurations(folder)
-        if all(one == own for one in kept):
+        if all(old == configuration for old in kept):
             continue
         if (lost := _without_record(folder)) is not None:
             raise UserError(
-                f"{folder} {_difference(kept, own)}, and Snakemake has no record of {lost} as it is, so it cannot "
-                f"tell what to make again; {_remedy(kept)} delete {folder}"
+                f"{folder} {_difference(kept, configuration)}, and Snakemake has no record of {lost} as it is, "
+                f"so it cannot tell what to make again; {_remedy(kept)} delete {folder}"
             )
 
 
@@ -87,15 +87,18 @@ def _without_record(folder: Path) -> Path | None:
     return next((path for path in sorted(_files(folder)) if records.metadata(IOFile(str(path))) is None), None)
 
 
-def _difference(kept: list[Any], own: Config) -> str:
+def _difference(kept: list[Any], configuration: Config) -> str:
     """How a folder's configurations differ from the present one."""
     if len(kept) > 1:
         return "has files of several configurations"
     (old,) = kept
     if not isinstance(old, dict):
         return "has files of an unknown configuration"
-    key = next(key for key in [*old, *own] if old.get(key) != own.get(key))
-    values = (json.dumps(one[key], ensure_ascii=False) if key in one else "no value" for one in (old, own))
+    key = next(key for key in [*old, *configuration] if old.get(key) != configuration.get(key))
+    values = (
+        json.dumps(settings[key], ensure_ascii=False) if key in settings else "no value"
+        for settings in (old, configuration)
+    )
     was, now = (text if len(text) <= _SHOWN else "another value" for text in values)
     return f"was made with {key}: {was} (now {now})"
 
@@ -112,16 +115,20 @@ def begin(config: Config, files: Digests, touch: bool = False) -> None:
     Args:
         touch: the run accepts what is there as made with the present source; other settings are refused.
     """
-    for folder, own in _folders(config, files) if touch else ():
+    for folder, configuration in _folders(config, files) if touch else ():
         kept = _configurations(folder)
-        if any(not isinstance(one, dict) or {**one, "source": own["source"]} != own for one in kept):
+        if any(
+            not isinstance(old, dict) or {**old, "source": configuration["source"]} != configuration
+            for old in kept
+        ):
             raise UserError(
-                f"--touch would keep results of other settings: {folder} {_difference(kept, own)}; run without it"
+                f"--touch would keep results of other settings: {folder} {_difference(kept, configuration)}; "
+                "run without it"
             )
-    for folder, own in _folders(config, files):
+    for folder, configuration in _folders(config, files):
         token = secrets.token_hex(8)
         write_text(_TOKENS, json.dumps({**_content(_TOKENS), str(folder): token, _BEGUN: files}))
-        _write(folder, token, [*(one for one in _configurations(folder) if one != own), own])
+        _write(folder, token, [*(old for old in _configurations(folder) if old != configuration), configuration])
 
 
 def begun() -> Digests:
@@ -131,8 +138,8 @@ def begun() -> Digests:
 
 def end(config: Config, files: Digests) -> None:
     """Note at the end of a run that made all that was to be made that every file has this configuration."""
-    for folder, own in _folders(config, files):
-        _write(folder, _content(_TOKENS).get(str(folder)), [own])
+    for folder, configuration in _folders(config, files):
+        _write(folder, _content(_TOKENS).get(str(folder)), [configuration])
 
 
 def is_whole(settings: Any) -> bool:
@@ -158,10 +165,10 @@ def check_triggers(workflow: Any) -> None:
     workflow.__class__ = Checked
 
 
-def _check_triggers(chosen: list[str]) -> None:
-    if missing := [name for name in _TRIGGERS if name not in chosen]:
+def _check_triggers(triggers: list[str]) -> None:
+    if missing := [name for name in _TRIGGERS if name not in triggers]:
         sys.exit(
-            f"error: --rerun-triggers {' '.join(chosen)}: without {', '.join(missing)} this run keeps results "
+            f"error: --rerun-triggers {' '.join(triggers)}: without {', '.join(missing)} this run keeps results "
             "of other settings, sources or files; leave --rerun-triggers out, on the command line and in profiles"
         )
 

@@ -50,9 +50,9 @@ def task_options(operator: Any, limits: Mapping[str, int], digests: Mapping[str,
     if "table" in operator:
         table, answer = operator["table"], operator.get("answer", "answer")
         return [f"--table={table}", f"--table-sha256={digests[table]}", f"--answer-column={answer}"]
-    own = {**limits, **operator.get("operands", {})}
+    operator_limits = {**limits, **operator.get("operands", {})}
     digit = [f"--digit={operator['digit']}"] if "digit" in operator else []
-    options = (f"--{key.replace('_', '-')}={value}" for key, value in own.items())
+    options = (f"--{key.replace('_', '-')}={value}" for key, value in operator_limits.items())
     return [f"--expression={operator['expression']}", *options, *digit]
 
 
@@ -70,15 +70,18 @@ def is_table(operator: Any) -> bool:
 
 def tables_of(config: Mapping[str, Any]) -> list[str]:
     """The tables of operators and of other tasks, each once."""
-    every = [*config["operators"].values(), *config.get("specificity_tasks", {}).values()]
-    return list(dict.fromkeys(one["table"] for one in every if is_table(one)))
+    tasks = [*config["operators"].values(), *config.get("specificity_tasks", {}).values()]
+    return list(dict.fromkeys(task["table"] for task in tasks if is_table(task)))
 
 
 def other_tasks(config: Mapping[str, Any], digests: Mapping[str, str]) -> str:
     """The other tasks of a configuration as JSON, each table with its sha256."""
     tasks = config.get("specificity_tasks", {})
     return json.dumps(
-        {name: {**one, "sha256": digests[one["table"]]} if is_table(one) else one for name, one in tasks.items()}
+        {
+            name: {**task, "sha256": digests[task["table"]]} if is_table(task) else task
+            for name, task in tasks.items()
+        }
     )
 
 
@@ -97,10 +100,10 @@ def dose_sizes(config: Mapping[str, Any]) -> list[int]:
 
 def copying_tasks(config: Mapping[str, Any]) -> str:
     """The tasks of a configuration whose answer is an operand, as JSON, with the limits of the operands."""
-    tasks = {name: one for name, one in config.get("specificity_tasks", {}).items() if copies(one)}
+    tasks = {name: task for name, task in config.get("specificity_tasks", {}).items() if copies(task)}
     limits = config["operands"]
     return json.dumps(
-        {name: {**one, "operands": {**limits, **one.get("operands", {})}} for name, one in tasks.items()}
+        {name: {**task, "operands": {**limits, **task.get("operands", {})}} for name, task in tasks.items()}
     )
 
 

@@ -36,7 +36,7 @@ def _resolved(module: str, name: str) -> Iterator[Reference]:
         return
     source = read(path)
     if name == ALL:
-        yield from ((module, own) for own in source.definitions)
+        yield from ((module, defined_name) for defined_name in source.definitions)
     elif name in source.definitions:
         yield module, name
     elif name in source.imports:
@@ -101,10 +101,14 @@ def starts_of(command: str, *more: str) -> list[Reference]:
     module, function = command_modules()[name], action or name.replace("-", "_")
     path = file_of(module)
     assert path is not None
-    known = read(path).definitions
-    own = [function] if function in known else [name for name in known if name and not name.startswith("_")]
+    definitions = read(path).definitions
+    functions = (
+        [function]
+        if function in definitions
+        else [name for name in definitions if name and not name.startswith("_")]
+    )
     named = [f"{_PACKAGE}.{name}".partition(":") for name in more]
-    return [(module, name) for name in own] + [
+    return [(module, name) for name in functions] + [
         reference for owner, _, name in named for reference in _resolved(owner, name or ALL)
     ]
 
