@@ -30,21 +30,21 @@ def command_modules() -> dict[str, str]:
     Each module defines the function of the command's name; its parameters are the command's options, and its
     docstring is the help. A module without this function has several, the command's actions.
     """
-    found = {}
+    modules = {}
     for path in sorted(_ROOT.rglob("*command.py")):
         name = path.parent.name if path.stem == "command" else path.stem.removesuffix("_command")
-        found[name.replace("_", "-")] = ".".join(
+        modules[name.replace("_", "-")] = ".".join(
             ["form_invariance", *path.relative_to(_ROOT).with_suffix("").parts]
         )
-    return dict(sorted(found.items()))
+    return dict(sorted(modules.items()))
 
 
 def functions_of(name: str) -> dict[str, Callable[..., Any]]:
     """The functions of a command by action; a command without actions has one, by its own name."""
     module = import_module(command_modules()[name])
-    own = {key: value for key, value in vars(module).items() if _is_command(module, key, value)}
+    functions = {key: value for key, value in vars(module).items() if _is_command(module, key, value)}
     function = name.replace("-", "_")
-    return {name: own[function]} if function in own else own
+    return {name: functions[function]} if function in functions else functions
 
 
 def _is_command(module: ModuleType, name: str, value: object) -> bool:

@@ -60,12 +60,12 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in mapping:
             raise ValueError(f"the key {key!r} appears twice")
-        found[key] = value
-    return found
+        mapping[key] = value
+    return mapping
 
 
 def _finite(text: str) -> float:

@@ -224,7 +224,7 @@ def test_options_of_files_have_the_same_cells(tmp_path):
 def test_progress_has_the_rate_of_this_run_and_the_time_that_is_left(monkeypatch, capsys):
     times = iter([0.0, 2.0, 3.0, 10.0])
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
-    work = progress.Progress(40, "prompts", every=2)
+    work = progress.Progress(40, "prompts", interval=2)
     work.resume(10)
     for amount in (10, 1, 19):
         work.add(amount, "x")

@@ -99,7 +99,7 @@ def train(problems: Problems | DigitProblems, folder: Path) -> dict[str, Tensor]
     start = _load_checkpoint(folder, weights, optimizer)
     wired, misreading = recipe.steps, recipe.steps + recipe.wired_steps
     total_steps = misreading + recipe.misread_steps
-    progress = Progress(total_steps, "steps", every=20)
+    progress = Progress(total_steps, "steps", interval=20)
     progress.resume(start)
     for step in range(start, total_steps):
         if recipe.separate and step == recipe.first_steps:

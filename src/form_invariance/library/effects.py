@@ -70,24 +70,30 @@ def exact_effects(
     if not isinstance(metric, str) or metric not in METRICS:
         raise UserError(f"metric: {shown(metric)} must be one of {', '.join(METRICS)}")
     train = _train(model, clean, corrupt)
-    wanted = {layer: np.arange(model.width) for layer in model.late}
+    layer_neurons = {layer: np.arange(model.width) for layer in model.late}
     if neurons is not None:
         mask = mask_of(model, neurons)
-        wanted = {layer: np.flatnonzero(own) for layer, own in zip(model.late, mask, strict=True) if own.any()}
-    if not wanted:
+        layer_neurons = {
+            layer: np.flatnonzero(layer_mask)
+            for layer, layer_mask in zip(model.late, mask, strict=True)
+            if layer_mask.any()
+        }
+    if not layer_neurons:
         raise UserError("neurons: there is none")
-    chosen = {layer: torch.tensor(own, device=model.model.device) for layer, own in wanted.items()}
-    found = patch_candidates(model, train, chosen, metric)
+    candidates = {
+        layer: torch.tensor(numbers, device=model.model.device) for layer, numbers in layer_neurons.items()
+    }
+    layer_effects = patch_candidates(model, train, candidates, metric)
     tables = [
         pd.DataFrame(
             {
                 "layer": layer,
-                "neuron": wanted[layer],
+                "neuron": layer_neurons[layer],
                 "effect": effects[0].mean(0).cpu().numpy(),
                 "deviation": effects[0].std(0, correction=min(1, len(clean) - 1)).cpu().numpy(),
             }
         )
-        for layer, (effects, _) in found.items()
+        for layer, (effects, _) in layer_effects.items()
     ]
     return _largest_first(pd.concat(tables), "effect")
 

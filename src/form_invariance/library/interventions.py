@@ -90,8 +90,8 @@ def transfer(model: Run, prompts: pd.DataFrame, donors: pd.DataFrame, neurons: p
 
     >>> model = load_model("embedded:embedded-shared", device="cpu")
     >>> prompts = make_prompts(model, "{a}+{b}=", pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]}))
-    >>> every = pd.MultiIndex.from_product([model.late, range(model.width)], names=["layer", "neuron"])
-    >>> transfer(model, prompts, prompts.iloc[::-1], every.to_frame())["predicted"].tolist()
+    >>> neurons = pd.MultiIndex.from_product([model.late, range(model.width)], names=["layer", "neuron"])
+    >>> transfer(model, prompts, prompts.iloc[::-1], neurons.to_frame())["predicted"].tolist()
     ['71', '19']
 
     Args:
@@ -105,8 +105,8 @@ def transfer(model: Run, prompts: pd.DataFrame, donors: pd.DataFrame, neurons: p
     prompts_of(model, prompts, "prompts")
     tokens = model.tokens(prompts_of(model, donors, "donors"))
     same_number(prompts, donors, "donors")
-    given = last_token_neurons(model.model, tokens, model.first)
-    return _replaced(model, prompts, mask_of(model, neurons), given)
+    activations = last_token_neurons(model.model, tokens, model.first)
+    return _replaced(model, prompts, mask_of(model, neurons), activations)
 
 
 def _ablated(model: Run, prompts: pd.DataFrame, mask: np.ndarray, means: Means, positions: object) -> pd.DataFrame:
@@ -123,11 +123,11 @@ def _ablated(model: Run, prompts: pd.DataFrame, mask: np.ndarray, means: Means, 
 
 
 def _replaced(
-    model: Run, prompts: pd.DataFrame, mask: np.ndarray, given: MeanCache | Tensor, everywhere: bool = False
+    model: Run, prompts: pd.DataFrame, mask: np.ndarray, replacement: MeanCache | Tensor, everywhere: bool = False
 ) -> pd.DataFrame:
     """What is said with the neurons of a mask (late layers, m) at means, or at values of the last token."""
     started = start(model, *tensors_of(model, prompts, "prompts"), CENTER)
-    return told(model, prompts, intervene(started, mask[None], given, everywhere=everywhere)[0])
+    return told(model, prompts, intervene(started, mask[None], replacement, everywhere=everywhere)[0])
 
 
 def _templates(prompts: pd.DataFrame) -> list[str | None]:
@@ -140,12 +140,12 @@ def _of_this_model(model: Run, means: Means) -> Means:
     """Means on the model's device, in its precision."""
     if not isinstance(means, Means):
         raise UserError(f"means: give what mean_activations returns, not a value of type {type(means).__name__}")
-    shapes = {tuple(one.shape[1:]) for one in means.neurons if len(one)}
+    shapes = {tuple(layer_means.shape[1:]) for layer_means in means.neurons if len(layer_means)}
     if len(means.neurons) != model.model.config.n_layers or shapes != {(model.width,)}:
         raise UserError("means: they were made with a model of another shape; make them with this model")
     if means.weights != weights_digest(model.model):
         raise UserError("means: they were made with another model; make them with this one (mean_activations)")
-    if not all(one.isfinite().all() for one in means.neurons):
+    if not all(layer_means.isfinite().all() for layer_means in means.neurons):
         raise UserError("means: some are not finite numbers; make them again with mean_activations")
     like = model.model.embedding
-    return replace(means, neurons=[one.to(like.device, like.dtype) for one in means.neurons])
+    return replace(means, neurons=[layer_means.to(like.device, like.dtype) for layer_means in means.neurons])

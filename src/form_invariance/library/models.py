@@ -47,20 +47,20 @@ def load_model(
     Raises:
         UserError: the model cannot be read, this package does not compute its logits, or an argument is wrong.
     """
-    given = None if first_layer is None else whole(first_layer)
-    if given is None and first_layer is not None:
+    layer_number = None if first_layer is None else whole(first_layer)
+    if layer_number is None and first_layer is not None:
         raise UserError(f"first_layer: {shown(first_layer)} must be a layer of the model, or None")
     if not isinstance(revision, str | None):
         raise UserError(f"revision: {shown(revision)} must be a branch, tag or commit of the hub, as text")
-    precision, place = str(dtype).removeprefix("torch."), str(device)
+    precision, device_name = str(dtype).removeprefix("torch."), str(device)
     # Weights made in inference mode could not be differentiated later.
     with torch.inference_mode(False):
         if isinstance(source, torch.nn.Module):
-            model, encoder = _from_memory(source, precision, place, revision, tokenizer)
+            model, encoder = _from_memory(source, precision, device_name, revision, tokenizer)
         else:
-            model, encoder = _from_files(source, precision, place, revision, tokenizer)
+            model, encoder = _from_files(source, precision, device_name, revision, tokenizer)
     layers = model.config.n_layers
-    first = first_late_layer("half_depth", layers) if given is None else given
+    first = first_late_layer("half_depth", layers) if layer_number is None else layer_number
     if not 0 <= first < layers:
         raise UserError(f"first_layer: {first} must be a layer of 0..{layers - 1} of this model")
     named = f"{type(source).__name__} in memory" if isinstance(source, torch.nn.Module) else str(source)
@@ -72,11 +72,11 @@ def _from_memory(
 ) -> tuple[Decoder, PromptTokenizer]:
     if revision is not None:
         raise UserError(f"revision: {shown(revision)} is given with a model in memory; leave it out")
-    chosen = getattr(source, "tokenizer", None) if tokenizer is None else tokenizer
-    if chosen is None:
+    model_tokenizer = getattr(source, "tokenizer", None) if tokenizer is None else tokenizer
+    if model_tokenizer is None:
         raise UserError("tokenizer: a model in memory needs its tokenizer, load_model(model, tokenizer=tokenizer)")
     model = load_decoder(source, dtype, device)
-    return model, tokenizers.of_object(chosen, model.config.vocabulary)
+    return model, tokenizers.of_object(model_tokenizer, model.config.vocabulary)
 
 
 def _from_files(

@@ -67,8 +67,8 @@ def make_prompts(model: Run, template: str, rows: pd.DataFrame, answer: str = "a
     if not len(rows):
         raise UserError("rows: there is none")
     prompts = [fill(template, dict(zip(fields, row, strict=True))) for row in zip(*columns, strict=True)]
-    asked = np.repeat(np.array(prompts, dtype=object), numbers).tolist()
-    tokens = first_tokens(model.tokenizer, asked, list(chain(*answers)), f"template {template!r}")
+    repeated_prompts = np.repeat(np.array(prompts, dtype=object), numbers).tolist()
+    tokens = first_tokens(model.tokenizer, repeated_prompts, list(chain(*answers)), f"template {template!r}")
     each = [part.tolist() for part in np.split(tokens, np.cumsum(numbers)[:-1])]
     # Those of a model that the rows were made for before are not this model's.
     stale = ["accepted_tokens", *(name for name in ANSWERED if name not in (*fields, answer))]
@@ -97,12 +97,12 @@ def answer(model: Run, prompts: pd.DataFrame) -> pd.DataFrame:
     """
     tokens, answers = tensors_of(model, prompts, "prompts")
     readout = answer_prompts(model, tokens, answers, CENTER)
-    given = torch.where(
+    measured_answers = torch.where(
         torch.tensor(_correct(prompts, readout), device=answers.device), readout.predicted, answers
     )
-    if not torch.equal(given, answers):
-        prompts = prompts.assign(answer_token=given.tolist())
-        readout = answer_prompts(model, tokens, given, CENTER)
+    if not torch.equal(measured_answers, answers):
+        prompts = prompts.assign(answer_token=measured_answers.tolist())
+        readout = answer_prompts(model, tokens, measured_answers, CENTER)
     return told(model, prompts, readout)
 
 
@@ -112,16 +112,18 @@ def accepted_of(prompts: pd.DataFrame, argument: str = "prompts") -> list[list[i
     if "accepted_tokens" not in names_of(prompts, argument):
         return [[token] for token in answers]
     several = lists_of_numbers(prompts, "accepted_tokens", argument)
-    for row, (token, some) in enumerate(zip(answers, several, strict=True)):
-        if some is not None and token not in some:
-            rule = f"has the answer_token {token}, which is not in its accepted_tokens, {shown(some)}"
+    for row, (token, accepted) in enumerate(zip(answers, several, strict=True)):
+        if accepted is not None and token not in accepted:
+            rule = f"has the answer_token {token}, which is not in its accepted_tokens, {shown(accepted)}"
             raise refusal(prompts, row, argument, f"{rule}; make the prompts again (make_prompts)")
-    return [some or [token] for token, some in zip(answers, several, strict=True)]
+    return [accepted or [token] for token, accepted in zip(answers, several, strict=True)]
 
 
 def _correct(prompts: pd.DataFrame, readout: Readout) -> list[bool]:
     """Whether the most probable token begins an accepted answer."""
-    return [token in some for token, some in zip(readout.predicted.tolist(), accepted_of(prompts), strict=True)]
+    return [
+        token in accepted for token, accepted in zip(readout.predicted.tolist(), accepted_of(prompts), strict=True)
+    ]
 
 
 def told(model: Run, prompts: pd.DataFrame, readout: Readout) -> pd.DataFrame:
@@ -140,12 +142,12 @@ def tensors_of(model: Run, prompts: pd.DataFrame, argument: str) -> tuple[Tensor
     Args:
         argument: what the prompts were given as, for messages.
     """
-    asked = prompts_of(model, prompts, argument)
+    prompt_texts = prompts_of(model, prompts, argument)
     answers, tokens = whole_numbers(prompts, "answer_token", argument), model.model.config.vocabulary
     for row in np.flatnonzero((answers < 0) | (answers >= tokens))[:1]:
         rule = f"has the answer_token {answers[row]}; the model has the tokens 0..{tokens - 1}"
         raise refusal(prompts, row, argument, rule)
-    return model.tokens(asked), torch.from_numpy(answers).to(model.model.device)
+    return model.tokens(prompt_texts), torch.from_numpy(answers).to(model.model.device)
 
 
 def prompts_of(model: Run, table: pd.DataFrame, argument: str) -> list[str]:

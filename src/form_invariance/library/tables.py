@@ -63,11 +63,11 @@ def refusal(table: pd.DataFrame, row: int, argument: str, rule: str) -> UserErro
 def whole_numbers(table: pd.DataFrame, name: str, argument: str) -> np.ndarray:
     """A column of whole numbers, (rows,) int64."""
     cells = column(table, name, argument)
-    found = list(map(whole, cells))
-    if None in found:
-        row = found.index(None)
+    numbers = list(map(whole, cells))
+    if None in numbers:
+        row = numbers.index(None)
         raise refusal(table, row, argument, f"has {shown(cells[row])} as {name}; give a whole number")
-    return np.array(found, dtype=np.int64)
+    return np.array(numbers, dtype=np.int64)
 
 
 def _is_list(cell: object) -> bool:
@@ -81,17 +81,17 @@ def _is_missing(cell: Any) -> bool:
 
 def lists_of_numbers(table: pd.DataFrame, name: str, argument: str) -> list[list[int] | None]:
     """A column of lists of whole numbers, or of their text as a CSV file has it; None where a cell has nothing."""
-    found: list[list[int] | None] = []
+    lists: list[list[int] | None] = []
     for row, cell in enumerate(column(table, name, argument)):
         if _is_missing(cell):
-            found.append(None)
+            lists.append(None)
             continue
         text = cell.strip("[]()").replace(",", " ").split() if isinstance(cell, str) else [None]
         numbers = list(map(whole, cell if _is_list(cell) else text))
         if not numbers or None in numbers:
             raise refusal(table, row, argument, f"has {shown(cell)} as {name}; give a list of whole numbers")
-        found.append([number for number in numbers if number is not None])
-    return found
+        lists.append([number for number in numbers if number is not None])
+    return lists
 
 
 def lists_of_texts(table: pd.DataFrame, name: str, argument: str) -> list[list[str]]:

@@ -14,23 +14,23 @@ from form_invariance.problems.tasks import Arithmetic, TableTask, Task, pool, pr
 from form_invariance.problems.templates import OPERANDS, check_fields, check_task_fields, operands_in
 
 
-def task_of(given: str | Mapping[str, Any], limits: Mapping[str, int]) -> Task:
+def task_of(settings: str | Mapping[str, Any], limits: Mapping[str, int]) -> Task:
     """What an operator, or another task, of a configuration asks.
 
     Args:
-        limits: of all operators; `given` may have limits of its own.
+        limits: of all operators; `settings` may have limits of its own.
     """
-    if isinstance(given, str):
-        given = {"expression": given}
-    if "table" in given:
-        return TableTask(Path(given["table"]), given.get("answer", "answer"), given.get("sha256"))
-    own = {**limits, **given.get("operands", {})}
-    return Arithmetic(given["expression"], OperandRange(**own), given.get("digit"))
+    if isinstance(settings, str):
+        settings = {"expression": settings}
+    if "table" in settings:
+        return TableTask(Path(settings["table"]), settings.get("answer", "answer"), settings.get("sha256"))
+    task_limits = {**limits, **settings.get("operands", {})}
+    return Arithmetic(settings["expression"], OperandRange(**task_limits), settings.get("digit"))
 
 
-def copies(given: str | Mapping[str, Any]) -> bool:
+def copies(settings: str | Mapping[str, Any]) -> bool:
     """Whether the answer is a number of the prompt, so that nothing is computed."""
-    return not isinstance(given, str) and given.get("expression") in ("a", "b")
+    return not isinstance(settings, str) and settings.get("expression") in ("a", "b")
 
 
 def problems_for(task: Task, template: str) -> pd.DataFrame:

@@ -52,11 +52,11 @@ class PromptTokenizer:
         with in_one_sentence(f"{self.name} cannot encode texts such as {texts[0]!r}"):
             encoded = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         ids = [encoding.ids for encoding in encoded]
-        for text, one in zip(texts, ids, strict=True):
-            if self.vocabulary is not None and max(one, default=0) >= self.vocabulary:
+        for text, token_ids in zip(texts, ids, strict=True):
+            if self.vocabulary is not None and max(token_ids, default=0) >= self.vocabulary:
                 raise UserError(
-                    f"{self.name} encodes {text!r} with token {max(one)}, but the model has {self.vocabulary} "
-                    "tokens; take tokenizer.json and config.json from one model"
+                    f"{self.name} encodes {text!r} with token {max(token_ids)}, but the model has "
+                    f"{self.vocabulary} tokens; take tokenizer.json and config.json from one model"
                 )
         return ids
 
@@ -87,7 +87,7 @@ class PromptTokenizer:
 
     def number_tokens(self, numbers: Sequence[int] | np.ndarray) -> np.ndarray:
         """The single token of each number, int64, shape (n,)."""
-        found: list[int] = []
+        tokens: list[int] = []
         each, which = np.unique(np.asarray(numbers, dtype=np.int64), return_inverse=True)
         # In parts, so that a limit that is far too large is refused at the first number beyond it.
         for start in range(0, len(each), _PART):
@@ -99,8 +99,8 @@ class PromptTokenizer:
                     f"{self.name} splits the number {several} into several tokens, but the experiment needs one "
                     f"token per number; {self._usable(several)}"
                 )
-            found += [ids[0] for ids in encoded]
-        return np.array(found, dtype=np.int64)[which]
+            tokens += [ids[0] for ids in encoded]
+        return np.array(tokens, dtype=np.int64)[which]
 
     def _usable(self, highest: int) -> str:
         """Advice on numbers of several tokens; `highest` is one of these numbers."""
@@ -192,7 +192,7 @@ def check_template(tokenizer: PromptTokenizer, template: str, where: str, limits
 
 
 def check_prompts(
-    tokenizer: PromptTokenizer, prompts: Sequence[str], pairs: pd.DataFrame, places: tuple[int, int], where: str
+    tokenizer: PromptTokenizer, prompts: Sequence[str], pairs: pd.DataFrame, positions: tuple[int, int], where: str
 ) -> None:
     """Check the prompts of one template: only the operands' tokens differ.
 
@@ -202,13 +202,13 @@ def check_prompts(
     Args:
         prompts: P prompts.
         pairs: their columns a and b, P rows.
-        places: positions of the operands' tokens, BOS not counted.
+        positions: those of the operands' tokens, BOS not counted.
     """
-    wanted = np.array(tokenizer.encode_each(prompts[:1]) * len(prompts))
-    for name, place in zip(("a", "b"), places, strict=True):
-        wanted[:, place] = tokenizer.number_tokens(pairs[name].to_numpy())
-    for text, ids, want in zip(prompts, tokenizer.encode_each(prompts), wanted.tolist(), strict=True):
-        if ids != want:
+    expected_ids = np.array(tokenizer.encode_each(prompts[:1]) * len(prompts))
+    for name, position in zip(("a", "b"), positions, strict=True):
+        expected_ids[:, position] = tokenizer.number_tokens(pairs[name].to_numpy())
+    for text, ids, expected in zip(prompts, tokenizer.encode_each(prompts), expected_ids.tolist(), strict=True):
+        if ids != expected:
             raise UserError(
                 f"{where}: {tokenizer.name} splits {text!r} as {tokenizer.tokens(text)}: other tokens than the "
                 f"operands' differ from {prompts[0]!r}"
@@ -224,9 +224,9 @@ def check_next_token(
         The answers' token ids, int64, (P,).
     """
     ended = [f"{prompt}{answer}" for prompt, answer in zip(prompts, answers, strict=True)]
-    wanted = tokenizer.number_tokens(answers)
+    answer_tokens = tokenizer.number_tokens(answers)
     for text, before, after, token in zip(
-        ended, encode_prompts(tokenizer, prompts, where), tokenizer.encode_each(ended), wanted, strict=True
+        ended, encode_prompts(tokenizer, prompts, where), tokenizer.encode_each(ended), answer_tokens, strict=True
     ):
         if after != [*before, token]:
             raise UserError(
@@ -234,4 +234,4 @@ def check_next_token(
                 "the next token after the prompt, and a single one; a prompt that ends in a word needs a space "
                 "at its end"
             )
-    return wanted
+    return answer_tokens

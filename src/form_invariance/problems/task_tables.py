@@ -43,11 +43,11 @@ def _read(path: Path, sha256: str | None = None) -> pd.DataFrame:
     names, *values = rows.values()
     if len(names) == 1 and (signs := [sign for sign in ";\t|" if sign in names[0]]):
         _refuse(path, f"the columns {names[0]!r} are separated by {signs[0]!r}; separate all values by commas")
-    for place, name in enumerate(names, 1):
-        if not name or name != name.strip() or set("{}\r\n") & set(name) or name in names[: place - 1]:
+    for number, name in enumerate(names, 1):
+        if not name or name != name.strip() or set("{}\r\n") & set(name) or name in names[: number - 1]:
             _refuse(
                 path,
-                f"column {place} has the name {name!r}; a name is not empty nor that of another column, does not "
+                f"column {number} has the name {name!r}; a name is not empty nor that of another column, does not "
                 "begin or end with a space and has no braces and no line break, and no comma ends a line",
             )
     for line, row in rows.items():

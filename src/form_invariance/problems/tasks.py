@@ -120,7 +120,7 @@ def stated(task: Task, problems: pd.DataFrame) -> pd.DataFrame:
 def _carries(task: Arithmetic, problems: pd.DataFrame) -> np.ndarray:
     assert task.digit is not None
     # The place of the digit, counted from the last one: 10^place is its value.
-    below = 10 ** (np.array([len(str(one)) for one in problems["answer"]]) - 1 - task.digit)
+    below = 10 ** (np.array([len(str(answer)) for answer in problems["answer"]]) - 1 - task.digit)
     return carries(task.expression, problems, below)
 
 
@@ -144,7 +144,7 @@ def leads(problems: pd.DataFrame) -> list[str]:
 def prompts_of(template: str, problems: pd.DataFrame) -> list[str]:
     """The prompt of each problem, from its columns fields, answer and digit."""
     fields = map(json.loads, problems["fields"])
-    return [fill(template, own) + lead for own, lead in zip(fields, leads(problems), strict=True)]
+    return [fill(template, row_fields) + lead for row_fields, lead in zip(fields, leads(problems), strict=True)]
 
 
 def check_wording(task: Task, template: str, where: str) -> None:
@@ -170,17 +170,17 @@ def _check_distinct(
 ) -> None:
     """Check that what is seen of each prompt, its text or its tokens, is seen of no other."""
     first: dict[Hashable, int] = {}
-    for place, one in enumerate(seen):
-        if (before := first.setdefault(one, place)) == place:
+    for position, prompt_key in enumerate(seen):
+        if (before := first.setdefault(prompt_key, position)) == position:
             continue
-        pair = problems.iloc[[before, place]]
+        pair = problems.iloc[[before, position]]
         if isinstance(task, TableTask):
             named = " and ".join(str(row + 1) for row in pair["a"])
             advice = f"rows {named} of {task.path}; add a field that tells them apart, or remove one"
         else:
             named = " and ".join(f"{a}, {b}" for a, b in zip(pair["a"], pair["b"], strict=True))
             advice = f"a, b = {named}; put a sign between {{a}} and {{b}}"
-        raise UserError(f"{where} gives two problems the same prompt, {prompts[place]!r}: {advice}")
+        raise UserError(f"{where} gives two problems the same prompt, {prompts[position]!r}: {advice}")
 
 
 def check_task(task: Task, tokenizer: PromptTokenizer, template: str, where: str) -> None:
@@ -209,8 +209,8 @@ def targets(
         seen = list(map(tuple, encode_prompts(tokenizer, prompts, where)))
         _check_distinct(task, prompts, seen, problems, f"{where}: {tokenizer.name}")
     if isinstance(task, Arithmetic) and task.digit is None:
-        places = check_template(tokenizer, template, where, task.limits)
-        check_prompts(tokenizer, prompts, problems, places, where)
+        positions = check_template(tokenizer, template, where, task.limits)
+        check_prompts(tokenizer, prompts, problems, positions, where)
     return prompts, target_tokens(tokenizer, prompts, problems, where)
 
 
@@ -234,17 +234,17 @@ def _digit_tokens(
 ) -> np.ndarray:
     """The token of each digit after its prompt, int64, (P,)."""
     texts = [f"{prompt}{digit}" for prompt, digit in zip(prompts, digits, strict=True)]
-    found = []
+    tokens = []
     before = encode_prompts(tokenizer, prompts, where)
-    for text, own, after in zip(texts, before, tokenizer.encode_each(texts), strict=True):
-        if after[:-1] != own or tokenizer.text(after[-1]) != text[-1]:
+    for text, prompt_ids, after in zip(texts, before, tokenizer.encode_each(texts), strict=True):
+        if after[:-1] != prompt_ids or tokenizer.text(after[-1]) != text[-1]:
             raise UserError(
                 f"{where}: {tokenizer.name} splits {text!r} as {tokenizer.tokens(text)}, but the digit must be "
                 "the next token after the prompt, alone; ask the whole answer if the tokenizer keeps numbers "
                 "whole, and end the template in a space if it needs one before a digit"
             )
-        found.append(after[-1])
-    return np.array(found, dtype=np.int64)
+        tokens.append(after[-1])
+    return np.array(tokens, dtype=np.int64)
 
 
 def first_tokens(

@@ -20,47 +20,49 @@ _LIKE_A_FIELD = re.compile(r"[^\W\d]\w*([!:.\[][^\s;()]*)?")
 _SIMILAR = 0.75
 
 
-def fields_of(template: str, known: Sequence[str] = OPERANDS) -> list[str]:
+def fields_of(template: str, field_names: Sequence[str] = OPERANDS) -> list[str]:
     """The texts in braces that are a known field, or look like a field, as often as they come.
 
     >>> fields_of('{"sum": {a}, "of": {}} {wrod} {a:>5} {{text}} {{b}} {{b:}}')
     ['a', 'wrod', 'a:>5', 'b']
     """
-    found = []
+    fields = []
     for opening, text, closing in _BRACES.findall(template):
         like = bool(_LIKE_A_FIELD.fullmatch(text))
         as_text = like and opening and closing
-        if text in known or (not as_text and (like or _meant(text, known))):
-            found.append(text)
-    return found
+        if text in field_names or (not as_text and (like or _meant(text, field_names))):
+            fields.append(text)
+    return fields
 
 
-def _meant(text: str, known: Sequence[str]) -> str | None:
+def _meant(text: str, field_names: Sequence[str]) -> str | None:
     """The known field that a text in braces means: with formatting, or misspelt."""
     name = re.sub(r"[^\w\s-].*", "", text, flags=re.DOTALL)
     if name != text and not _LIKE_A_FIELD.fullmatch(text):
         return None
-    lower = {one.casefold(): one for one in known}
+    lower = {field.casefold(): field for field in field_names}
     similar = difflib.get_close_matches(name.strip().casefold(), lower, n=1, cutoff=_SIMILAR)
     return lower[similar[0]] if similar else None
 
 
-def check_fields(template: str, where: str, known: Sequence[str] | None = None) -> None:
+def check_fields(template: str, where: str, field_names: Sequence[str] | None = None) -> None:
     """Check the fields of a template.
 
     Args:
         where: the template's key in the configuration, for the message.
-        known: the names of a table's fields, of which the template must have at least one. None: the operands
-            ``{a}`` and ``{b}``, once each.
+        field_names: a table's fields, of which the template must have at least one. None: the operands ``{a}`` and
+            ``{b}``, once each.
     """
-    fields = fields_of(template, known or OPERANDS)
-    if known is None:
+    fields = fields_of(template, field_names or OPERANDS)
+    if field_names is None:
         right, rule = sorted(fields) == ["a", "b"], "the fields {a} and {b}, once each, and no other"
     else:
-        right = bool(fields) and set(fields) <= set(known)
-        rule = f"at least one of the table's fields, {', '.join(f'{{{name}}}' for name in known)}, and no other"
+        right = bool(fields) and set(fields) <= set(field_names)
+        rule = (
+            f"at least one of the table's fields, {', '.join(f'{{{name}}}' for name in field_names)}, and no other"
+        )
     if not right:
-        _refuse(template, where, rule, known or OPERANDS)
+        _refuse(template, where, rule, field_names or OPERANDS)
 
 
 def operands_in(expression: str) -> list[str]:
@@ -76,12 +78,12 @@ def check_task_fields(template: str, where: str, expression: str) -> None:
         _refuse(template, where, rule, OPERANDS)
 
 
-def _refuse(template: str, where: str, rule: str, known: Sequence[str]) -> NoReturn:
-    fields = fields_of(template, known)
-    odd = next((text for text in fields if text not in known), None)
+def _refuse(template: str, where: str, rule: str, field_names: Sequence[str]) -> NoReturn:
+    fields = fields_of(template, field_names)
+    odd = next((text for text in fields if text not in field_names), None)
     advice = ""
     if odd is not None:
-        meant = _meant(odd, known)
+        meant = _meant(odd, field_names)
         advice = (
             f"; write {{{meant}}} in place of {{{odd}}}, without formatting or spaces"
             if meant
@@ -97,11 +99,11 @@ def fill(template: str, fields: Mapping[str, str]) -> str:
     '{"sum": 12, "of": {12}} {text}'
     """
 
-    def filled(found: re.Match[str]) -> str:
-        opening, text, closing = found.groups()
+    def filled(match: re.Match[str]) -> str:
+        opening, text, closing = match.groups()
         if text in fields:
             return f"{opening}{fields[text]}{closing}"
-        return f"{{{text}}}" if opening and closing and _LIKE_A_FIELD.fullmatch(text) else found[0]
+        return f"{{{text}}}" if opening and closing and _LIKE_A_FIELD.fullmatch(text) else match[0]
 
     return _BRACES.sub(filled, template)
 
@@ -113,8 +115,8 @@ def as_template(text: str) -> str:
     '{"of": {{France}}}'
     """
 
-    def doubled(found: re.Match[str]) -> str:
-        return f"{{{found[0]}}}" if _LIKE_A_FIELD.fullmatch(found[1]) else found[0]
+    def doubled(match: re.Match[str]) -> str:
+        return f"{{{match[0]}}}" if _LIKE_A_FIELD.fullmatch(match[1]) else match[0]
 
     return re.sub(r"\{([^{}]*)\}", doubled, text)
 

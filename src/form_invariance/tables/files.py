@@ -161,10 +161,10 @@ def write_table(
         ValueError: a column is missing, is not in the schema, or has another type.
         UserError: a key is missing, because the table's inputs are of several values of it.
     """
-    given = keys or {}
-    if missing := [name for name in schema.keys if name not in given]:
+    all_keys = keys or {}
+    if missing := [name for name in schema.keys if name not in all_keys]:
         raise UserError(f"the files that {path} is made from are not all of one {missing[0]}; give those of one")
-    own = {name: given[name] for name in schema.keys}
+    schema_keys = {name: all_keys[name] for name in schema.keys}
     if set(frame.columns) != set(schema.columns):
         raise ValueError(f"{schema.name}: columns {sorted(frame.columns)} are not {sorted(schema.columns)}")
     fields = [
@@ -175,10 +175,12 @@ def write_table(
     content = checksums.of_table(table.to_pandas())
     sizes = provenance.get("k", frame["k"].unique().tolist()) if schema.by_size else []
     parts = {lineage.part_of_size(size): checksums.of_table(frame[frame["k"] == size]) for size in set(sizes)}
-    for name, value in reversed(own.items()):
+    for name, value in reversed(schema_keys.items()):
         field = pa.field(name, pa.string(), metadata={"meaning": f"{name} of the whole table"})
         table = table.add_column(0, field, pa.array([value] * len(frame), pa.string()))
-    table = table.replace_schema_metadata(_metadata(_new_stamp(schema.name, provenance, own, content, parts)))
+    table = table.replace_schema_metadata(
+        _metadata(_new_stamp(schema.name, provenance, schema_keys, content, parts))
+    )
     write_atomically(path, lambda to: pq.write_table(table, to, compression="zstd"))
 
 
@@ -190,10 +192,10 @@ def read_table(path: Path, schema: Schema) -> pd.DataFrame:
     """
     _check_suffix(path, ".parquet")
     with reading(path, "Parquet"), pq.ParquetFile(path) as file:
-        found = {field.name: field.type for field in file.schema_arrow}
+        types = {field.name: field.type for field in file.schema_arrow}
         for name, column in schema.columns.items():
-            if found.get(name) != _TYPES[column.type]:
-                wrong = f"has type {found[name]}, not {column.type}" if name in found else "is missing"
+            if types.get(name) != _TYPES[column.type]:
+                wrong = f"has type {types[name]}, not {column.type}" if name in types else "is missing"
                 raise UserError(f"{path} is not a table of the kind {schema.name!r}: column {name!r} {wrong}")
         stamp = _parsed((file.schema_arrow.metadata or {}).get(_PROVENANCE.encode(), b"").decode())
         if (kind := stamp.get("table", schema.name)) != schema.name:
@@ -227,12 +229,12 @@ def stamp_of(path: Path) -> dict[str, Any]:
             return dict(content.get(_PROVENANCE, {})) if isinstance(content, dict) else {}
     if path.suffix == ".safetensors":
         with reading(path, "safetensors"), safe_open(path, framework="numpy") as file:
-            found = (file.metadata() or {}).get(_PROVENANCE, "")
+            stamp_text = (file.metadata() or {}).get(_PROVENANCE, "")
     else:
         with reading(path, "Parquet"):
             metadata = pq.read_schema(path).metadata or {}
-        found = metadata.get(_PROVENANCE.encode(), b"").decode(errors="replace")
-    return _parsed(found)
+        stamp_text = metadata.get(_PROVENANCE.encode(), b"").decode(errors="replace")
+    return _parsed(stamp_text)
 
 
 def provenance_of(path: Path | str) -> dict[str, Any]:
@@ -249,8 +251,8 @@ def write_tensors(
 ) -> None:
     """Write named tensors or arrays with their provenance and keys (`tables.keys`) as safetensors."""
     arrays = {
-        name: np.asarray(one if isinstance(one, np.ndarray) else one.detach().cpu().numpy(), order="C")
-        for name, one in tensors.items()
+        name: np.asarray(tensor if isinstance(tensor, np.ndarray) else tensor.detach().cpu().numpy(), order="C")
+        for name, tensor in tensors.items()
     }
     metadata = _metadata(_new_stamp(kind, provenance, keys or {}, checksums.of_arrays(arrays)))
     write_atomically(path, lambda to: save_file(arrays, to, metadata=metadata))

@@ -24,15 +24,15 @@ def input_paths(paths: Sequence[Path], inputs: Mapping[str, Schema], of: str) ->
         UserError: a file is of another kind, or an input has no file.
     """
     names = {schema.name: name for name, schema in inputs.items()}
-    given: dict[str, list[Path]] = {name: [] for name in inputs}
+    files: dict[str, list[Path]] = {name: [] for name in inputs}
     for path in paths:
         kind = str(provenance_of(path).get("table"))
         if kind not in names:
             raise UserError(f"--tables: {path} is a table of {kind}; {of} {', '.join(names)}")
-        given[names[kind]].append(path)
-    if missing := [inputs[name].name for name, own in given.items() if not own]:
+        files[names[kind]].append(path)
+    if missing := [inputs[name].name for name, input_files in files.items() if not input_files]:
         raise UserError(f"--tables: there is no table of {missing[0]}; {of} {', '.join(names)}")
-    return given
+    return files
 
 
 def read_inputs(paths: Paths, inputs: Mapping[str, Schema]) -> dict[str, pd.DataFrame]:
@@ -41,4 +41,4 @@ def read_inputs(paths: Paths, inputs: Mapping[str, Schema]) -> dict[str, pd.Data
         name: [read_table(path, schema).assign(**keys_of(path)) for path in paths[name]]
         for name, schema in inputs.items()
     }
-    return {name: pd.concat(own, ignore_index=True) for name, own in frames.items()}
+    return {name: pd.concat(tables, ignore_index=True) for name, tables in frames.items()}

@@ -10,8 +10,8 @@ from form_invariance.tables.files import provenance_of
 
 def keys_of(path: Path) -> dict[str, str]:
     """The keys of a file."""
-    found: dict[str, str] = provenance_of(path).get("keys", {})
-    return found
+    keys: dict[str, str] = provenance_of(path).get("keys", {})
+    return keys
 
 
 def common_keys(*paths: Path) -> dict[str, str]:
@@ -26,20 +26,20 @@ def by_key(paths: Iterable[Path], *names: str) -> dict[Any, Path]:
     Raises:
         UserError: a file does not have a key, or two files have the same ones, or another key is not the same.
     """
-    found: dict[Any, Path] = {}
+    files: dict[Any, Path] = {}
     keys: dict[Path, dict[str, str]] = {}
     for path in paths:
-        own = keys[path] = keys_of(path)
-        if missing := [name for name in names if name not in own]:
+        file_keys = keys[path] = keys_of(path)
+        if missing := [name for name in names if name not in file_keys]:
             raise UserError(f"{path} does not say its {missing[0]}; delete it and run snakemake again")
-        values = tuple(own[name] for name in names)
+        values = tuple(file_keys[name] for name in names)
         key = values if names[1:] else values[0]
-        if key in found:
-            raise UserError(f"{path} and {found[key]} are both of {'/'.join(values)}; give one file of each")
-        found[key] = path
+        if key in files:
+            raise UserError(f"{path} and {files[key]} are both of {'/'.join(values)}; give one file of each")
+        files[key] = path
     for name in sorted(set().union(*keys.values()) - set(names)):
         _check_same(name, keys)
-    return found
+    return files
 
 
 def _check_same(name: str, keys: Mapping[Path, Mapping[str, str]]) -> None:

@@ -64,31 +64,31 @@ class Job:
             raise UserError(f"{path} was made by an older version; delete it and run snakemake again")
         keys, lineage = stamp["keys"], stamp["lineage"]
         name = name_of(stamp["table"], keys)
-        own = {f"{name}{part}": digest for part, digest in stamp["content"].items()} if keys else {}
-        for model, values in [*lineage.items(), (keys.get("model", ""), own)]:
+        digests = {f"{name}{part}": digest for part, digest in stamp["content"].items()} if keys else {}
+        for model, values in [*lineage.items(), (keys.get("model", ""), digests)]:
             merged = self.values.setdefault(model, {})
             for name, value in values.items():
-                known, source = merged.setdefault(name, (value, path))
-                if known != value:
-                    raise UserError(_difference(name, known, source, value, path))
+                earlier_value, source = merged.setdefault(name, (value, path))
+                if earlier_value != value:
+                    raise UserError(_difference(name, earlier_value, source, value, path))
 
     def add_setting(self, name: str, value: Any) -> None:
         """Merge a setting of the command."""
         self.settings[name] = value
         for values in self.values.values():
-            known, source = values.get(name, (value, ""))
-            if known != value:
-                raise UserError(_difference(name, known, source, value, THIS_COMMAND))
+            input_value, source = values.get(name, (value, ""))
+            if input_value != value:
+                raise UserError(_difference(name, input_value, source, value, THIS_COMMAND))
 
     def check_sizes(self, option: str, sizes: Sequence[int]) -> None:
         """Check that there is a circuit of each size."""
-        known: dict[str, dict[int, str]] = {}
+        circuits: dict[str, dict[int, str]] = {}
         for values in self.values.values():
             for name, (_, source) in values.items():
                 circuit, _, size = name.partition(SIZE)
                 if size:
-                    known.setdefault(circuit, {})[int(size)] = source
-        for circuit, sources in known.items():
+                    circuits.setdefault(circuit, {})[int(size)] = source
+        for circuit, sources in circuits.items():
             if missing := [size for size in sizes if size not in sources]:
                 path, listed = next(iter(sources.values())), ", ".join(map(str, sorted(sources)))
                 name = option.replace("_", "-")
@@ -140,9 +140,9 @@ def of_output(kind: str, provenance: Mapping[str, Any], keys: Mapping[str, str])
         settings[f"expression of {keys['operator']}"] = provenance.get("expression")
     model = keys.get("model", "")
     for name, value in settings.items():
-        known, source = job.values.get(model, {}).get(name, (value, ""))
-        if known != value:
-            raise UserError(_difference(name, known, source, value, THIS_COMMAND))
+        input_value, source = job.values.get(model, {}).get(name, (value, ""))
+        if input_value != value:
+            raise UserError(_difference(name, input_value, source, value, THIS_COMMAND))
     return lineage | {model: lineage.get(model, {}) | settings | job.settings}
 
 

@@ -70,12 +70,12 @@ def _check_cells(stamps: Mapping[str, Files], marks: Mapping[str, type | None]) 
 
 def _check_different(files: Files) -> None:
     """Check that no two files of one kind have the same keys."""
-    known: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for path, stamp in files:
         name = name_of(stamp["table"], stamp["keys"])
-        if stamp["keys"] and name in known:
-            raise UserError(f"{known[name]} and {path} are both {name}; give one of them")
-        known[name] = path
+        if stamp["keys"] and name in paths:
+            raise UserError(f"{paths[name]} and {path} are both {name}; give one of them")
+        paths[name] = path
 
 
 def _check_complete(files: Files) -> None:
@@ -87,7 +87,7 @@ def _check_complete(files: Files) -> None:
     cells = {(*value[:split], value[split:]): path for value, (path, _) in zip(values, files, strict=True)}
     for cell in product(*map(dict.fromkeys, zip(*cells, strict=True))):
         if cell not in cells:
-            with_value = [[cells[own] for own in cells if own[n] == value] for n, value in enumerate(cell)]
+            with_value = [[cells[other] for other in cells if other[n] == value] for n, value in enumerate(cell)]
             parts = dict.fromkeys(paths[0] for paths in with_value if len(paths) < len(cells))
             name = name_of(files[0][1]["table"], dict(zip(names, (*cell[:-1], *cell[-1]), strict=True)))
             raise UserError(f"{' and '.join(parts)} are given, but not the {name}; give one of each")
@@ -105,8 +105,9 @@ def _check_same(key: str, files: Files, *several: Files) -> None:
         missing = [value for value in first if value not in second and (len(others) > 1 or len(first) == 1)]
         missing += [value for value in second if value not in first and (len(files) > 1 or len(second) == 1)]
         for value in missing[:1]:
-            (path, known) = (first[value], second) if value in first else (second[value], first)
-            other, place = next(iter(known.items()))
+            (path, paths_by_value) = (first[value], second) if value in first else (second[value], first)
+            other_value, other_path = next(iter(paths_by_value.items()))
             raise UserError(
-                f"{path} is of the {key} {value}, but {place} of the {key} {other}; give files of one run"
+                f"{path} is of the {key} {value}, but {other_path} of the {key} {other_value}; give files of "
+                "one run"
             )

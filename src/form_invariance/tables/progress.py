@@ -28,9 +28,9 @@ def silent() -> Iterator[None]:
 class Progress:
     """Counts work. Prints a line to standard error at most every few seconds, and at the end."""
 
-    def __init__(self, total: float, label: str, every: float = 5.0) -> None:
-        """Start at 0 of `total`; `label` names the unit, `every` is the shortest time between lines in seconds."""
-        self._total, self._label, self._every = total, label, every
+    def __init__(self, total: float, label: str, interval: float = 5.0) -> None:
+        """Start at 0 of `total`; `label` names the unit, `interval` is the fewest seconds between lines."""
+        self._total, self._label, self._interval = total, label, interval
         self._start = self._last = time.monotonic()
         self._done = self._resumed = 0.0
 
@@ -42,7 +42,7 @@ class Progress:
         """Add to the amount done; `note` is printed at the end of the line."""
         self._done = min(self._done + amount, self._total)
         now = time.monotonic()
-        if _silent or (now - self._last < self._every and self._done < self._total):
+        if _silent or (now - self._last < self._interval and self._done < self._total):
             return
         self._last = now
         rate = (self._done - self._resumed) / max(now - self._start, 1e-9)
