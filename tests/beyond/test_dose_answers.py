@@ -13,7 +13,7 @@ from form_invariance.beyond.specificity.answer import answer as task_answers
 from form_invariance.experiment.contrasts.entries import CONTRASTS as ENTRIES
 from form_invariance.experiment.contrasts.entries import DOSE
 from form_invariance.experiment.contrasts.table import CONTRASTS
-from form_invariance.experiment.contrasts.verdicts import AT_FLOOR, asked, dose_shares
+from form_invariance.experiment.contrasts.verdicts import AT_FLOOR, dose_shares, question_rows
 from form_invariance.tables.columns import ALL
 
 K, KS, MOST = 10, (1, 5, 20), 0.8
@@ -58,7 +58,7 @@ def contrasts(most=MOST, **lost):
 
 def decided(table, metric="probability"):
     """The rows that decide about exchange, by format and operator."""
-    found = pd.concat(asked(table)).query("question == 'exchange' and metric == @metric")
+    found = pd.concat(question_rows(table)).query("question == 'exchange' and metric == @metric")
     return found.set_index(["format", "operator"])
 
 
@@ -95,7 +95,8 @@ def test_a_mean_does_not_hide_that_most_formats_are_at_the_floor():
 
 
 def test_what_is_asked_of_the_shared_neurons_is_decided_where_they_lose_half():
-    found = pd.concat(asked(contrasts())).query("question == 'shared' and format == 'all'").set_index("operator")
+    found = pd.concat(question_rows(contrasts()))
+    found = found.query("question == 'shared' and format == 'all'").set_index("operator")
     assert found["at_k"].to_dict() == {"one": 20, "two": 5, ALL: 20}
     assert found["share"].to_dict() == pytest.approx({"one": 0.55, "two": 0.6, ALL: 0.6})
 

@@ -221,7 +221,7 @@ def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(ta
 def test_a_common_circuit_is_of_no_operator(tables_of):
     """Every late layer carries as much, and no neuron reads another, so the direct loss is the loss."""
     common, _, contrasts = tables_of
-    rows = overall(pd.concat(verdicts.asked(contrasts))).set_index(["question", "metric"])
+    rows = overall(pd.concat(verdicts.question_rows(contrasts))).set_index(["question", "metric"])
     assert rows.loc["exchange", "at_k"].eq(HALF).all()
     of_operator = "undecided" if common else "yes"
     for question, metric, word in (
@@ -277,7 +277,8 @@ def test_neurons_that_compute_are_told_from_those_that_write(verdict, tmp_path):
     chosen = [other_task(run, name, *task, 40, 0) for name, task in asked.items()]
     parts = [rows.assign(format="symbolic") for task in chosen for rows in task_rows(run, task, sets, True)]
     contrasts = contrasts_of(pd.concat(parts, ignore_index=True), [K])
-    rows = overall(pd.concat(verdicts.asked(contrasts)).query("question == 'computed'")).set_index("metric")
+    rows = overall(pd.concat(verdicts.question_rows(contrasts)))
+    rows = rows.query("question == 'computed'").set_index("metric")
     # One operator says little of the noise of the means, which moves the margin most.
     assert rows.loc[["probability", "accuracy"], "verdict"].eq(verdict).all()
     assert rows.loc["margin", "verdict"] in (verdict, "undecided")

@@ -20,7 +20,7 @@ from form_invariance.experiment.contrasts.cells import Measured
 from form_invariance.experiment.contrasts.compute import contrasts_table
 from form_invariance.experiment.contrasts.questions import SERVES
 from form_invariance.experiment.contrasts.rows import overall
-from form_invariance.experiment.contrasts.verdicts import asked
+from form_invariance.experiment.contrasts.verdicts import question_rows
 from form_invariance.experiment.controls import Draws
 from form_invariance.experiment.intervene import start
 from form_invariance.experiment.measurements import FORMAT_MEANS
@@ -98,7 +98,7 @@ def tables_of(folder, seed, ks):
     return {
         "overlap": overlap_table(effects, ks, RESAMPLES, seed),
         "reliability": reliability_table(effects, ks, seed),
-        "verdicts": pd.concat(asked(contrasts)),
+        "verdicts": pd.concat(question_rows(contrasts)),
     }
 
 

@@ -48,15 +48,15 @@ def start_runs(model: Decoder, tokens: Tensor, answers: Tensor, first: int, size
         tokens: (P, T), shorter prompts padded on the left (`model.batches`).
         answers: token ids, (P,).
     """
-    for rows, some in by_length(tokens, size):
-        shared = shared_beginning(some)
-        after, past = run_beginning(model, some[:1, :shared]) if shared else ([], [])
-        each = for_each(past, len(some))
-        x = embed(model, some)
+    for rows, batch_tokens in by_length(tokens, size):
+        shared = shared_beginning(batch_tokens)
+        after, past = run_beginning(model, batch_tokens[:1, :shared]) if shared else ([], [])
+        each = for_each(past, len(batch_tokens))
+        x = embed(model, batch_tokens)
         rest = run_layers(model, x[:, shared:], stop=first, past=each)
-        begun = after[first - 1].expand(len(some), -1, -1) if shared and first else x[:, :shared]
+        begun = after[first - 1].expand(len(batch_tokens), -1, -1) if shared and first else x[:, :shared]
         cache = continue_cache(model, rest, first, each)
-        yield Part(rows, some, torch.cat([begun, rest], dim=1), cache, answers[rows])
+        yield Part(rows, batch_tokens, torch.cat([begun, rest], dim=1), cache, answers[rows])
 
 
 def ablate_all_positions(
@@ -77,7 +77,7 @@ def ablate_all_positions(
     first, tokens = part.last_token.first, part.residual.shape[1]
     if tokens == bos:
         return stack([run_unmodified(model, part, center)[None]] * len(masks), dim=0)
-    given = [aligned(mean, tokens) for mean in means.neurons[first:]]
+    late_means = [aligned(mean, tokens) for mean in means.neurons[first:]]
     segments = list(_segments(model, part, int(bos)))
     before = _past_of(part.last_token, int(bos))
     readouts = []
@@ -85,12 +85,12 @@ def ablate_all_positions(
         few = bool((2 * (~mask).sum(1) <= mask.shape[1]).all())
         past = before
         for segment in segments:
-            here = [mean[segment.begin : segment.end] for mean in given]
+            here = [mean[segment.begin : segment.end] for mean in late_means]
             smaller = _without(model, first, mask, here) if few else model
             on_neurons = None if few else _replace(first, mask, here)
             post = on_neurons(first, segment.post) if on_neurons else segment.post[..., ~mask[0]]
             rows = torch.arange(len(post), device=post.device)  # what one sequence ran serves all prompts
-            known = [None, *((keys, values, rows % len(keys)) for keys, values in past)]
+            late_past = [None, *((keys, values, rows % len(keys)) for keys, values in past)]
             past = []
 
             def keep(keys: Tensor, values: Tensor, past: list[tuple[Tensor, Tensor]] = past) -> None:
@@ -102,7 +102,7 @@ def ablate_all_positions(
                 first + 1,
                 on_neurons=on_neurons,
                 last_only=True,
-                past=[None] * first + known,
+                past=[None] * first + late_past,
                 on_keys_values=keep,
             )
         readouts.append(read_out(model, x[:, -1], part.answers, center)[None])
@@ -143,15 +143,15 @@ def _past_of(cache: LastTokenCache, tokens: int) -> list[tuple[Tensor, Tensor]]:
     ]
 
 
-def _without(model: Decoder, first: int, mask: Tensor, given: Sequence[Tensor]) -> Decoder:
+def _without(model: Decoder, first: int, mask: Tensor, means: Sequence[Tensor]) -> Decoder:
     """The model without the ablated neurons: what they write at their means is a bias of the down-projection.
 
     Args:
         mask: True where a neuron is ablated, (late layers, m).
-        given: means by position, (T, m) for each late layer.
+        means: means by position, (T, m) for each late layer.
     """
     layers = list(model.layers)
-    for layer, (ablated, mean) in enumerate(zip(mask, given, strict=True), first):
+    for layer, (ablated, mean) in enumerate(zip(mask, means, strict=True), first):
         w, kept = layers[layer], (~ablated).nonzero()[:, 0]
         layers[layer] = replace(
             w,
@@ -165,11 +165,11 @@ def _without(model: Decoder, first: int, mask: Tensor, given: Sequence[Tensor]) 
     return replace(model, layers=layers)
 
 
-def _replace(first: int, mask: Tensor, given: Sequence[Tensor]) -> LayerHook:
+def _replace(first: int, mask: Tensor, means: Sequence[Tensor]) -> LayerHook:
     """Put means by position, (T, m) for each late layer, into the neurons of a mask (late layers, m)."""
 
     def on_neurons(layer: int, post: Tensor) -> Tensor:
-        return torch.where(mask[layer - first], given[layer - first][-post.shape[1] :], post)
+        return torch.where(mask[layer - first], means[layer - first][-post.shape[1] :], post)
 
     return on_neurons
 

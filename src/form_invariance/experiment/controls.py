@@ -50,12 +50,12 @@ class Draws:
 
 def masks_of(sets: Sequence[NeuronSet]) -> np.ndarray:
     """The members of sets, (sets, late layers, m)."""
-    return np.stack([some.members for some in sets])
+    return np.stack([neuron_set.members for neuron_set in sets])
 
 
 def labels_of(sets: Sequence[NeuronSet]) -> pd.DataFrame:
     """The labels of sets, a row each."""
-    return pd.DataFrame([some.label for some in sets])
+    return pd.DataFrame([neuron_set.label for neuron_set in sets])
 
 
 def circuit_set(members: np.ndarray, k: int, half: str = "") -> NeuronSet:
@@ -67,9 +67,10 @@ def with_half_means(
     sets: Iterable[NeuronSet], means: "MeanCache"
 ) -> Iterator[tuple["MeanCache", list[NeuronSet]]]:
     """The means over either half of their prompts, and the ranked sets, whose names say which half."""
-    ranked = [one for one in sets if one.label["neurons"].startswith((CIRCUIT, BEST_IN))]
+    ranked = [neuron_set for neuron_set in sets if neuron_set.label["neurons"].startswith((CIRCUIT, BEST_IN))]
     for half, cache in means.halves.items() if ranked else ():
-        yield cache, [replace(one, label={**one.label, "neurons": half + one.label["neurons"]}) for one in ranked]
+        labels = [{**neuron_set.label, "neurons": half + neuron_set.label["neurons"]} for neuron_set in ranked]
+        yield cache, [replace(neuron_set, label=label) for neuron_set, label in zip(ranked, labels, strict=True)]
 
 
 def controls(
@@ -110,20 +111,20 @@ def draw_control(circuit: np.ndarray, values: np.ndarray | None, rng: np.random.
         The control, bool, (m,), or None where too few neurons lie outside the circuit.
     """
     available = ~circuit if values is None else ~circuit & np.isfinite(values)
-    outside, wanted = np.flatnonzero(available), np.flatnonzero(circuit)
-    if len(outside) < len(wanted):
+    outside, circuit_neurons = np.flatnonzero(available), np.flatnonzero(circuit)
+    if len(outside) < len(circuit_neurons):
         return None
     control = np.zeros_like(circuit)
     if values is None:
-        control[rng.choice(outside, size=len(wanted), replace=False)] = True
+        control[rng.choice(outside, size=len(circuit_neurons), replace=False)] = True
         return control
     order = outside[np.argsort(values[outside], kind="stable")]
     free, keys = order.tolist(), values[order].tolist()
-    for neuron in rng.permutation(wanted):
+    for neuron in rng.permutation(circuit_neurons):
         low = max(0, min(bisect_left(keys, values[neuron]) - NEAREST // 2, len(free) - NEAREST))
-        chosen = int(rng.integers(low, min(low + NEAREST, len(free))))
-        keys.pop(chosen)
-        control[free.pop(chosen)] = True
+        position = int(rng.integers(low, min(low + NEAREST, len(free))))
+        keys.pop(position)
+        control[free.pop(position)] = True
     return control
 
 
@@ -161,10 +162,10 @@ def as_many_best(circuit: np.ndarray, rank: np.ndarray) -> np.ndarray | None:
 
     None where a layer has too few neurons with a rank; NaN = no rank.
     """
-    chosen = np.zeros_like(circuit)
-    for layer, wanted in enumerate(circuit.sum(1)):
-        best = np.argsort(rank[layer], kind="stable")[:wanted]
+    members = np.zeros_like(circuit)
+    for layer, size in enumerate(circuit.sum(1)):
+        best = np.argsort(rank[layer], kind="stable")[:size]
         if np.isnan(rank[layer, best]).any():
             return None
-        chosen[layer, best] = True
-    return chosen
+        members[layer, best] = True
+    return members

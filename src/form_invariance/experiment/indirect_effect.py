@@ -37,7 +37,7 @@ def divergence(model: Decoder, x: Tensor) -> Tensor:
     sums = []
     for runs in x:
         clean, *patched = (
-            logits(model, some).double().log_softmax(-1) for some in (runs[:1], *runs[1:].split(step))
+            logits(model, batch).double().log_softmax(-1) for batch in (runs[:1], *runs[1:].split(step))
         )
         sums.append(torch.cat([(clean.exp() * (clean - log_p)).sum(-1) for log_p in patched]))
     return torch.stack(sums)

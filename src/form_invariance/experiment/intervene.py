@@ -31,38 +31,38 @@ SETS = 8
 """Sets that run between two looks at the clock: what no set changes runs once for all of them."""
 
 
-def replace_last(model: Decoder, cache: LastTokenCache, masks: Tensor, given: Tensor) -> Tensor:
+def replace_last(model: Decoder, cache: LastTokenCache, masks: Tensor, replacements: Tensor) -> Tensor:
     """Replace neurons of the late layers at the last token, by replay.
 
     Args:
-        masks: True where a neuron takes what is given, (sets, late layers, m), or for each prompt
+        masks: True where a neuron is replaced, (sets, late layers, m), or for each prompt
             (B, sets, late layers, m).
-        given: (late layers, m), or for each prompt (late layers, B, m).
+        replacements: (late layers, m), or for each prompt (late layers, B, m).
 
     Returns:
         Residual stream after the last layer, (B, sets, d).
     """
-    given = given[:, None] if given.dim() == 2 else given
+    replacements = replacements[:, None] if replacements.dim() == 2 else replacements
 
     def on_neurons(layer: int, post: Tensor) -> Tensor:
         late = layer - cache.first
-        return torch.where(masks[..., late, :], given[late][:, None], post)
+        return torch.where(masks[..., late, :], replacements[late][:, None], post)
 
     return replay_neurons(model, cache, on_neurons)
 
 
 def read_replaced(
-    model: Decoder, cache: LastTokenCache, answers: Tensor, masks: Tensor, given: Tensor, center: bool
+    model: Decoder, cache: LastTokenCache, answers: Tensor, masks: Tensor, replacements: Tensor, center: bool
 ) -> Readout:
     """The answers (B,) with neurons replaced at the last token, as in `replace_last`; shape (sets, B)."""
     pieces = []
-    every = torch.arange(len(answers), device=answers.device)
-    for prompts in every.split(max(1, rows_at_once(model) // masks.shape[-3])):
+    indices = torch.arange(len(answers), device=answers.device)
+    for prompts in indices.split(max(1, rows_at_once(model) // masks.shape[-3])):
         x = replace_last(
             model,
             select(cache, prompts),
             masks[prompts] if masks.dim() == 4 else masks,
-            given[:, prompts] if given.dim() == 3 else given,
+            replacements[:, prompts] if replacements.dim() == 3 else replacements,
         )
         pieces.append(read_out(model, x.transpose(0, 1), answers[prompts], center))
     return stack(pieces)
@@ -111,7 +111,7 @@ def all_ablated(started: Started, means: MeanCache) -> Readout:
 def intervene(
     started: Started,
     masks: np.ndarray,
-    given: MeanCache | Tensor,
+    replacements: MeanCache | Tensor,
     everywhere: bool = False,
     at_once: int = SETS,
     done: Callable[[int], None] = lambda sets: None,
@@ -120,7 +120,7 @@ def intervene(
 
     Args:
         masks: True where a neuron takes another value, (sets, late layers, m).
-        given: means by position, or last-token values (late layers, m), or (late layers, P, m).
+        replacements: means by position, or last-token values (late layers, m), or (late layers, P, m).
         everywhere: replace at every position but BOS, by means; else at the last token.
         at_once: sets that run between two calls of `done`.
         done: called with the number of sets that have run.
@@ -129,21 +129,21 @@ def intervene(
         Readout of shape (sets, P).
     """
     run, device = started.run, started.run.model.device
-    values = given.last_token(run.first) if isinstance(given, MeanCache) else given
+    values = replacements.last_token(run.first) if isinstance(replacements, MeanCache) else replacements
 
-    def read(part: Part, some: Tensor) -> Readout:
-        if everywhere and isinstance(given, MeanCache):
+    def read(part: Part, set_masks: Tensor) -> Readout:
+        if everywhere and isinstance(replacements, MeanCache):
             bos = run.tokenizer.bos is not None
-            return ablate_all_positions(run.model, part, some, given, bos, started.center)
+            return ablate_all_positions(run.model, part, set_masks, replacements, bos, started.center)
         here = values[:, part.rows] if values.dim() == 3 else values
-        return read_replaced(run.model, part.last_token, part.answers, some, here, started.center)
+        return read_replaced(run.model, part.last_token, part.answers, set_masks, here, started.center)
 
     _, first, which = np.unique(
         np.packbits(masks.reshape(len(masks), -1), axis=1), axis=0, return_index=True, return_inverse=True
     )
     pieces = []
-    for some in torch.from_numpy(masks[first]).to(device).split(at_once):
-        pieces.append(started.join(partial(read, some=some)))
-        done(len(some))
+    for set_masks in torch.from_numpy(masks[first]).to(device).split(at_once):
+        pieces.append(started.join(partial(read, set_masks=set_masks)))
+        done(len(set_masks))
     done(len(masks) - len(first))
     return stack(pieces, dim=0)[torch.from_numpy(which.reshape(-1)).to(device)]

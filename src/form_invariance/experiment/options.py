@@ -77,13 +77,13 @@ def recorded(parameters: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         parameters: values by name, as `locals()` gives them in a command's first line, before it imports.
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name, value in parameters.items():
         if is_dataclass(value) and not isinstance(value, type):
-            found |= recorded(vars(value))
+            settings |= recorded(vars(value))
         elif not isinstance(value, (Path, tuple)):
-            found[name] = value
-    return found
+            settings[name] = value
+    return settings
 
 
 def json_object(text: str, option: str) -> dict[str, Any]:
@@ -93,9 +93,9 @@ def json_object(text: str, option: str) -> dict[str, Any]:
         UserError: it holds none.
     """
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except ValueError as error:
         raise UserError(f"{option}: {text!r} is not JSON ({error})") from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise UserError(f"{option}: {text!r} must be a JSON object")
-    return found
+    return parsed

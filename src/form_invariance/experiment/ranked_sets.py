@@ -88,9 +88,9 @@ def circuit_controls(
         values: what controls are matched by (variance, effect), (late layers, m), NaN = not available, of every
             operator in the format.
     """
-    for operator, known in values.items():
+    for operator, operator_values in values.items():
         members = ranked.shared(k, operator)
-        for control in controls(members, k, MATCHED if members.any() else (), known, draws, operator):
+        for control in controls(members, k, MATCHED if members.any() else (), operator_values, draws, operator):
             yield ranked_set(operator, control.label["neurons"], k, control.members, control.label["seed"])
 
 

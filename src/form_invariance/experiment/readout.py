@@ -51,8 +51,8 @@ class Readout:
         return Readout(*(getattr(self, field.name)[runs] for field in fields(self)))
 
 
-def look_up(z: Tensor, wanted: Tensor, what: str) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """What logits z (n, V) say about one token each, wanted (n,).
+def look_up(z: Tensor, targets: Tensor, what: str) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """What logits z (n, V) say about one token each, targets (n,).
 
     Args:
         what: the logits' name for messages, a plural noun.
@@ -68,10 +68,10 @@ def look_up(z: Tensor, wanted: Tensor, what: str) -> tuple[Tensor, Tensor, Tenso
     # The mean is finite only if every logit is.
     mean = check_finite(z.mean(1), what).double()
     largest, predicted = z.max(1)
-    answer, highest = z.gather(1, wanted[:, None])[:, 0].double(), largest.double()
+    answer, highest = z.gather(1, targets[:, None])[:, 0].double(), largest.double()
     # As a ratio to the largest one, a probability does not underflow in float32.
     probability = (answer - highest).exp() * z.softmax(1).gather(1, predicted[:, None])[:, 0].double()
-    others = z.scatter(1, wanted[:, None], -torch.inf).amax(1).double()
+    others = z.scatter(1, targets[:, None], -torch.inf).amax(1).double()
     return answer, highest, mean, probability, answer - others, predicted
 
 
@@ -85,13 +85,13 @@ def read_out(model: Decoder, x: Tensor, answers: Tensor, center: bool) -> Readou
             constant added to the logits, and models differ in that constant.
     """
     shape = x.shape[:-1]
-    rows, wanted = x.reshape(-1, x.shape[-1]), answers.expand(shape).reshape(-1)
+    rows, targets = x.reshape(-1, x.shape[-1]), answers.expand(shape).reshape(-1)
     step = logits_at_once(model)
     pieces = []
     for start in range(0, len(rows), step):
         piece = slice(start, start + step)
         answer, largest, mean, probability, margin, predicted = look_up(
-            logits(model, rows[piece]), wanted[piece], "the model's logits"
+            logits(model, rows[piece]), targets[piece], "the model's logits"
         )
         if center:
             answer, largest = answer - mean, largest - mean

@@ -139,20 +139,20 @@ class Cell:
         task, intervention = on or self.operator, intervention or self.intervention
         name = self.half + neurons if ranked else neurons
         key = self.format, self.donor, self.k, task, whose or self.operator, intervention, *setting, name
-        found = self.measured.sample(column, *key)
-        if found is None or self.measure == "after":
-            return found
+        after = self.measured.sample(column, *key)
+        if after is None or self.measure == "after":
+            return after
         before = self.measured.sample(column, self.format, "", 0, task, task, UNMODIFIED, *setting, "none")
         assert before is not None
-        lost = before.values - found.values
-        return replace(found, values=lost if self.measure == "lost" else -lost)
+        lost = before.values - after.values
+        return replace(after, values=lost if self.measure == "lost" else -lost)
 
     def value(self, sample: Sample | None, draws: bool = True) -> Value:
         """The mean over the prompts that have a value."""
         if sample is None:
             return self.average([])
         kept = np.flatnonzero(~np.isnan(sample.values).any(0)).tolist()
-        problems, values = [sample.prompts[place][0] for place in kept], sample.values[:, kept]
+        problems, values = [sample.prompts[position][0] for position in kept], sample.values[:, kept]
         mean = resampled(values.mean(0), resampling(problems, self.resamples, self.seed))
         by_draw = {sample.stream: values.mean(1)} if draws and sample.stream else {}
         return Value(mean, problems, by_draw, bounded=self.metric not in NO_BOUNDS)
@@ -192,14 +192,14 @@ class Cell:
         if first is None or second is None:
             return self.value(first), nothing
         places = [
-            {prompt: at for at, prompt in enumerate(one.prompts) if not np.isnan(one.values[:, at]).any()}
-            for one in (first, second)
+            {prompt: at for at, prompt in enumerate(sample.prompts) if not np.isnan(sample.values[:, at]).any()}
+            for sample in (first, second)
         ]
         common = [prompt for prompt in places[0] if prompt in places[1]]
         if not common:
             return self.value(first), nothing
         kept = [
-            self.value(Sample(one.values[:, [at[prompt] for prompt in common]], common, one.stream))
-            for one, at in zip((first, second), places, strict=True)
+            self.value(Sample(sample.values[:, [at[prompt] for prompt in common]], common, sample.stream))
+            for sample, at in zip((first, second), places, strict=True)
         ]
         return kept[0], replace(kept[1], control=control)

@@ -26,8 +26,8 @@ def pair_of(values: Values, cell: Cell) -> Pair:
 def _with_halves(both: tuple[Value, Value], by_half: Mapping[str, Sequence[tuple[Value, Value]]]) -> Pair:
     """A pair of two values that are also known by halves, by source."""
     halves = {
-        source: np.array([[float(value.mean[0]) for value in side] for side in zip(*known, strict=True)])
-        for source, known in by_half.items()
+        source: np.array([[float(value.mean[0]) for value in side] for side in zip(*pairs, strict=True)])
+        for source, pairs in by_half.items()
     }
     return replace(compare(*both), halves=halves)
 
@@ -45,7 +45,7 @@ def _cells(entry: Contrast, measured: Measured, **setting: Any) -> Mapping[tuple
     }
 
 
-def _asked(entry: Contrast, measured: Measured) -> Iterator[dict[str, str]]:
+def _settings(entry: Contrast, measured: Measured) -> Iterator[dict[str, str]]:
     """The interventions, metrics and tasks of an entry."""
     tasks = entry.tasks or (OWN, OTHER_OPERATORS, COPYING, *measured.others)
     for intervention, metrics in entry.metrics.items():
@@ -72,7 +72,8 @@ def _rival_pairs(rivals: Callable[[Cell], Mapping[str, tuple[Value, Value]]], ce
     unknown = cell.average([]), cell.average([])
     return {
         name: _with_halves(
-            both, {source: [half.get(name, unknown) for half in known] for source, known in by_half.items()}
+            both,
+            {source: [values.get(name, unknown) for values in of_halves] for source, of_halves in by_half.items()},
         )
         for name, both in rivals(cell).items()
     }
@@ -94,8 +95,8 @@ def contrasts_table(
     """
     table = []
     for name, entry in (entries or entries_of(measured)).items():
-        for k, asked in product(sorted(sizes[entry.sizes]), _asked(entry, measured)):
-            how = {"measure": entry.measure(asked["intervention"]), "resamples": resamples, "seed": seed}
-            cells = _cells(entry, measured, k=k, **asked, **how)
-            table += [{"contrast": name, "k": k, **asked, **row} for row in _rows(entry, cells)]
+        for k, setting in product(sorted(sizes[entry.sizes]), _settings(entry, measured)):
+            how = {"measure": entry.measure(setting["intervention"]), "resamples": resamples, "seed": seed}
+            cells = _cells(entry, measured, k=k, **setting, **how)
+            table += [{"contrast": name, "k": k, **setting, **row} for row in _rows(entry, cells)]
     return pd.DataFrame(table)

@@ -146,8 +146,8 @@ def strongest(means: Mapping[str, float]) -> str:
 
     To choose the control by the prompts on which it is compared favours the control.
     """
-    known = {name: round(mean, 12) for name, mean in sorted(means.items()) if not np.isnan(mean)}
-    return max(known, key=lambda name: known[name]) if known else NO_CONTROL
+    rounded = {name: round(mean, 12) for name, mean in sorted(means.items()) if not np.isnan(mean)}
+    return max(rounded, key=lambda name: rounded[name]) if rounded else NO_CONTROL
 
 
 @dataclass(frozen=True)
@@ -193,20 +193,20 @@ def compare(first: Value, second: Value) -> Pair:
 def over_cells(pairs: Iterable[Pair]) -> Pair:
     """Means over the cells that have both values."""
     pairs = list(pairs)
-    known = [pair for pair in pairs if pair.defined]
-    if not known:
+    defined = [pair for pair in pairs if pair.defined]
+    if not defined:
         return Pair(np.full_like(pairs[0].first, np.nan), np.full_like(pairs[0].first, np.nan), (), NO_CONTROL)
-    controls = {pair.control for pair in known}
-    first, second = (np.mean([getattr(pair, side) for pair in known], axis=0) for side in ("first", "second"))
+    controls = {pair.control for pair in defined}
+    first, second = (np.mean([getattr(pair, side) for pair in defined], axis=0) for side in ("first", "second"))
     draws: dict[str, np.ndarray] = {}
-    for pair in known:
+    for pair in defined:
         for stream, values in pair.draws.items():
             name = f"{stream} {len(values)}"
-            draws[name] = draws.get(name, 0) + values / len(known)
-    problems = tuple(of_cell for pair in known for of_cell in pair.problems)
+            draws[name] = draws.get(name, 0) + values / len(defined)
+    problems = tuple(of_cell for pair in defined for of_cell in pair.problems)
     control = controls.pop() if len(controls) == 1 else SEVERAL
-    halves = {source: np.mean([pair.halves[source] for pair in known], axis=0) for source in SOURCES}
-    return Pair(first, second, problems, control, draws, all(pair.bounded for pair in known), halves)
+    halves = {source: np.mean([pair.halves[source] for pair in defined], axis=0) for source in SOURCES}
+    return Pair(first, second, problems, control, draws, all(pair.bounded for pair in defined), halves)
 
 
 def _unseen(problems: Sequence[Sequence[Problem]]) -> float:
@@ -266,8 +266,8 @@ def widened(value: float, low: float, high: float, half: float) -> tuple[float, 
 
 def said(low: float, draws: Draws, noises: Mapping[str, float]) -> str:
     """The column `limits` of a row; empty without limits."""
-    known = [source for source, noise in noises.items() if not np.isnan(noise)]
-    return "" if np.isnan(low) else ", ".join(["problems", *["draws"] * bool(draws), *known])
+    sources = [source for source, noise in noises.items() if not np.isnan(noise)]
+    return "" if np.isnan(low) else ", ".join(["problems", *["draws"] * bool(draws), *sources])
 
 
 def described(pair: Pair) -> dict[str, Any]:

@@ -67,8 +67,8 @@ class Noise:
         """Half of the 95 % interval of a value of the row; NaN where it is not known."""
         if not self.operators:
             return float("nan")
-        one, other = value(self.halves[:, 0], self.halves[:, 1]).T
-        variance = np.mean((one - other) ** 2) / 4 / self.averaged
+        first, second = value(self.halves[:, 0], self.halves[:, 1]).T
+        variance = np.mean((first - second) ** 2) / 4 / self.averaged
         return float(stdtrit(self.operators, 0.975) * variance**0.5)
 
 
@@ -79,9 +79,9 @@ def pooled(alike: Sequence[tuple[str, np.ndarray]], averaged: bool) -> Noise:
         alike: operator and values by halves, (2 values, 2 halves), of each row.
         averaged: the row is the mean of all operators.
     """
-    known = [(operator, halves) for operator, halves in alike if not np.isnan(halves).any()]
-    operators = len({operator for operator, _ in known})
-    halves = np.array([halves for _, halves in known]).reshape(-1, 2, 2)
+    measured = [(operator, halves) for operator, halves in alike if not np.isnan(halves).any()]
+    operators = len({operator for operator, _ in measured})
+    halves = np.array([halves for _, halves in measured]).reshape(-1, 2, 2)
     return Noise(halves, operators, operators if averaged else 1)
 
 

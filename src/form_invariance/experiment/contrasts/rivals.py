@@ -42,19 +42,19 @@ RivalPairs = Mapping[str, Pair]
 
 def _assigned(cells: Sequence[tuple[str, RivalPairs]]) -> Iterator[tuple[dict[str, str], Pair]]:
     """Every assignment of a rival to each operator, and its means over the cells (operator, pairs)."""
-    known = [(operator, pairs) for operator, pairs in cells if pairs and all(p.defined for p in pairs.values())]
+    defined = [(operator, pairs) for operator, pairs in cells if pairs and all(p.defined for p in pairs.values())]
     rivals: dict[str, list[str]] = {}
-    operators = list(dict.fromkeys(operator for operator, _ in known))
+    operators = list(dict.fromkeys(operator for operator, _ in defined))
     most = int(ASSIGNMENTS ** (1 / max(1, len(operators))))
     for operator in operators:
         strengths = {
-            name: np.mean([pairs[name].second[0] for of, pairs in known if of == operator])
-            for name in next(pairs for of, pairs in known if of == operator)
+            name: np.mean([pairs[name].second[0] for of, pairs in defined if of == operator])
+            for name in next(pairs for of, pairs in defined if of == operator)
         }
         rivals[operator] = sorted(strengths, key=strengths.__getitem__, reverse=True)[:most]
-    for chosen in product(*rivals.values()) if known else ():
-        assignment = dict(zip(operators, chosen, strict=True))
-        yield assignment, over_cells([pairs[assignment[operator]] for operator, pairs in known])
+    for rival_names in product(*rivals.values()) if defined else ():
+        assignment = dict(zip(operators, rival_names, strict=True))
+        yield assignment, over_cells([pairs[assignment[operator]] for operator, pairs in defined])
 
 
 def _noises(
@@ -73,15 +73,17 @@ def _noises(
             # As wide as Student's distribution, of as many degrees of freedom as there are operators.
             width = stdtrit(source.operators, 0.975) / norm.ppf(0.975)
             variances += (((source.halves[..., 0] - source.halves[..., 1]) / 2 * width) ** 2).mean(0)
-    own, rival = variances**0.5
+    own_deviation, rival_deviation = variances**0.5
     rivals = dict.fromkeys(pair for assignment in assignments for pair in assignment.items())
-    of_rival = {pair: rival * generator(0, "rival", *pair).normal(size=draws) for pair in rivals}
-    of_own = {operator: own * generator(0, "rival", operator).normal(size=draws) for operator in assignments[0]}
+    of_rival = {pair: rival_deviation * generator(0, "rival", *pair).normal(size=draws) for pair in rivals}
+    of_own = {
+        operator: own_deviation * generator(0, "rival", operator).normal(size=draws) for operator in assignments[0]
+    }
     drawn = [
         np.mean([of_own[pair[0]] - of_rival[pair] for pair in assignment.items()], axis=0)
         for assignment in assignments
     ]
-    return float(np.hypot(own, rival) / len(assignments[0]) ** 0.5), np.array(drawn)
+    return float(np.hypot(own_deviation, rival_deviation) / len(assignments[0]) ** 0.5), np.array(drawn)
 
 
 def _row(cells: Sequence[tuple[str, RivalPairs]], noise: Mapping[str, Noise]) -> dict[str, Any]:
@@ -92,9 +94,15 @@ def _row(cells: Sequence[tuple[str, RivalPairs]], noise: Mapping[str, Noise]) ->
         return described(Pair(nothing, nothing, (), NO_CONTROL))
     differences = np.array([pair.first - pair.second for _, pair in assigned]) + 0.0
     pairs = [pair for _, pair in assigned]
-    bounds = [limits(own, pair.problems, pair.bounded) for own, pair in zip(differences, pairs, strict=True)]
+    bounds = [
+        limits(difference, pair.problems, pair.bounded)
+        for difference, pair in zip(differences, pairs, strict=True)
+    ]
     half = total(of.half() for of in noise.values())
-    lows = [widened(own[0], low, high, half)[0] for own, (low, high, _) in zip(differences, bounds, strict=True)]
+    lows = [
+        widened(difference[0], low, high, half)[0]
+        for difference, (low, high, _) in zip(differences, bounds, strict=True)
+    ]
     # Where all resamples are equal up to rounding, the limits are of what was not seen.
     unseen = np.array([high - low for low, high, _ in bounds]) / 2 / norm.ppf(0.975)
     same = np.ptp(differences[:, 1:], axis=1) < ROUNDING

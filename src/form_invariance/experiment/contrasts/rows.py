@@ -26,11 +26,11 @@ def with_ratio(pair: Pair) -> dict[str, Any]:
     lowest = limits(pair.second, pair.problems, pair.bounded)[0]
     if not lowest > ROUNDING:
         return described(pair) | dict.fromkeys(RATIO, np.nan)
-    known = pair.second > 0
-    ratios = pair.first / np.where(known, pair.second, 1)
+    positive = pair.second > 0
+    ratios = pair.first / np.where(positive, pair.second, 1)
     # Where a resample has nothing to divide by, the first is the larger one by far, or neither is anything.
-    most = np.max(ratios, where=known, initial=0)
-    ratios = np.where(known, ratios, np.where(pair.first > 0, most, 0))
+    most = np.max(ratios, where=positive, initial=0)
+    ratios = np.where(positive, ratios, np.where(pair.first > 0, most, 0))
     ratio, (low, high, error) = ratios[0], limits(ratios, pair.problems, bounded=False)
     if np.isnan(low):  # no resample changes the ratio: what was not seen on any prompt
         unseen = limits(pair.first - ratio * pair.second, pair.problems, pair.bounded)[1]
@@ -49,7 +49,7 @@ def groups_of(cells: Iterable[CellName]) -> dict[tuple[str, str], list[CellName]
     for cell in cells:
         by_operator.setdefault(cell[1], []).append(cell)
     groups = {(cell[0], cell[1]): [cell] for cell in cells}
-    return groups | {(ALL, operator): own for operator, own in by_operator.items()} | {(ALL, ALL): cells}
+    return groups | {(ALL, operator): members for operator, members in by_operator.items()} | {(ALL, ALL): cells}
 
 
 def rows(
@@ -68,9 +68,11 @@ def rows(
         group: cells[members[0]] if len(members) == 1 else over_cells(cells[cell] for cell in members)
         for group, members in groups.items()
     }
-    known = {group: pair.halves for group, pair in pairs.items() if pair.defined}
+    group_halves = {group: pair.halves for group, pair in pairs.items() if pair.defined}
     for (name, operator), members in groups.items():
-        alike = [(of, halves) for (at, of), halves in known.items() if (at == ALL) == (name == ALL) and of != ALL]
+        alike = [
+            (of, halves) for (at, of), halves in group_halves.items() if (at == ALL) == (name == ALL) and of != ALL
+        ]
         row = describe(replace(pairs[name, operator], noise=of_sources(alike, averaged=operator == ALL)))
         yield {"format": name, "operator": operator, **row, **more(members)}
 

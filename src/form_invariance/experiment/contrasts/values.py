@@ -60,10 +60,10 @@ def best_control(cell: Cell) -> Value:
 
 def other_circuits(cell: Cell) -> Mapping[str, tuple[Value, Value]]:
     """The operator's circuit, and that of each other operator, on the operator's prompts."""
-    own = circuit(cell)
+    own_value = circuit(cell)
     others = [operator for operator in cell.measured.operators if operator != cell.operator]
     samples = {operator: cell.sample(CIRCUIT, operator) for operator in others}
-    return {operator: (own, cell.value(sample)) for operator, sample in samples.items() if sample}
+    return {operator: (own_value, cell.value(sample)) for operator, sample in samples.items() if sample}
 
 
 def of_best(kind: str) -> Callable[[Cell], Value]:

@@ -40,8 +40,8 @@ _CONTRAST = ("question", "intervention", "contrast", "task", "metric", "neurons"
 
 def rows_of(part: Part, contrasts: pd.DataFrame) -> pd.DataFrame:
     """The rows of a contrast of a question, with the differences, limits and verdicts that decide it."""
-    asked = {"contrast": part.contrast, "intervention": part.intervention, "metric": part.of}
-    rows = contrasts[(contrasts[[*asked]] == pd.Series(asked)).all(axis=1)].assign(control=part.control)
+    criteria = {"contrast": part.contrast, "intervention": part.intervention, "metric": part.of}
+    rows = contrasts[(contrasts[[*criteria]] == pd.Series(criteria)).all(axis=1)].assign(control=part.control)
     if part.margin:
         ratios = {"difference": "ratio", "low": "ratio_low", "high": "ratio_high"}
         rows = rows.assign(**{name: rows[ratio] - part.margin for name, ratio in ratios.items()})
@@ -101,7 +101,7 @@ def _at_task_size(rows: pd.DataFrame, k: int) -> pd.DataFrame:
     return rows[rows["k"] == (k if k in sizes else max(sizes, default=k))]
 
 
-def asked(contrasts: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def question_rows(contrasts: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """The rows of every question that contrasts decide, with the columns question and metric of verdicts.
 
     `k` is the circuit size of which the run asks, and `at_k` the size at which the question is decided.
@@ -153,7 +153,7 @@ def in_words(contrasts: pd.DataFrame) -> pd.DataFrame:
 
 def decided(contrasts: pd.DataFrame, k: int) -> pd.DataFrame:
     """The rows over all cells that decide every question at a circuit size, with the words of texts."""
-    rows = in_words(pd.concat(asked(contrasts), ignore_index=True))
+    rows = in_words(pd.concat(question_rows(contrasts), ignore_index=True))
     return overall(rows[rows["k"] == k])
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from form_invariance.experiment.contrasts.engine import verdict
 from form_invariance.experiment.contrasts.questions import BEYOND_OPERATOR, JACCARD, NOTHING_OWN, QUESTIONS
-from form_invariance.experiment.contrasts.verdicts import asked, with_mixed
+from form_invariance.experiment.contrasts.verdicts import question_rows, with_mixed
 from form_invariance.stages.overlap.table import (
     BOTH,
     FORMAT,
@@ -84,7 +84,7 @@ def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     same = same.assign(limit_error=0.0, prompts=0, verdict=said, note=notes)
     contrasts = tables["contrasts"]
     exchanged = _exchanged(tables["residual_contrasts"], same["k"].unique())
-    parts = pd.concat([*asked(contrasts), exchanged])
+    parts = pd.concat([*question_rows(contrasts), exchanged])
     parts = parts[parts["format"] == ALL].rename(columns={"first": "value", "second": "control_value"})
     table = pd.concat([same, parts.assign(note="")], ignore_index=True)
     place = table["question"].map(list(QUESTIONS).index)
