@@ -25,8 +25,8 @@ def by_length(tokens: Tensor, size: int) -> Iterator[tuple[Tensor, Tensor]]:
     lengths = (tokens != PAD).sum(1)
     for length in lengths.unique().tolist():
         rows = (lengths == length).nonzero()[:, 0]
-        for some in rows.split(size):
-            yield some, tokens[some, tokens.shape[1] - length :]
+        for batch_rows in rows.split(size):
+            yield batch_rows, tokens[batch_rows, tokens.shape[1] - length :]
 
 
 def in_order(rows: Sequence[Tensor], pieces: Sequence[Tensor], dim: int) -> Tensor:

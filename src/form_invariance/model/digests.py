@@ -90,7 +90,7 @@ def check(folder: Path, recorded: Path, file: Path | None = None) -> None:
     Raises:
         UserError: with the first file that differs.
     """
-    known = read_table(recorded, MODEL_FILES).set_index("file")["checksum"]
+    checksums = read_table(recorded, MODEL_FILES).set_index("file")["checksum"]
 
     def refuse(path: Path, what: str) -> None:
         raise UserError(
@@ -98,12 +98,12 @@ def check(folder: Path, recorded: Path, file: Path | None = None) -> None:
             f"file back, or delete {recorded} and run snakemake again to remake all results of this model"
         )
 
-    for name in known.index:
+    for name in checksums.index:
         path = file if file and name == file.name else folder / name
         if not path.exists():
             refuse(path, "is gone")
-        if _digest(path, xxhash.xxh3_128) != known[name]:
+        if _digest(path, xxhash.xxh3_128) != checksums[name]:
             refuse(path, "has changed")
     for path in files_read(folder):
-        if path.name not in known.index:
+        if path.name not in checksums.index:
             refuse(path, "is new")

@@ -122,9 +122,9 @@ def _layer(modules: Modules, family: Family, at: str) -> LayerWeights:
         modules.refuse(path, "attends to later tokens")
     parts: dict[str, Any] = {}
     for stored, words in family.matrices.items():
-        names, one = words.split(), f"{at}.{stored}"
-        if names[0] not in parts and not (stored in _OPTIONAL and modules.find(one) is None):
-            for suffix, joint in zip(("", "_bias"), modules.linear(one), strict=True):
+        names, matrix_path = words.split(), f"{at}.{stored}"
+        if names[0] not in parts and not (stored in _OPTIONAL and modules.find(matrix_path) is None):
+            for suffix, joint in zip(("", "_bias"), modules.linear(matrix_path), strict=True):
                 if joint is not None:
                     split = _split(joint, names, heads, width, family.by_head)
                     parts |= {name + suffix: part for name, part in zip(names, split, strict=True)}
@@ -158,8 +158,8 @@ def family_of(modules: Modules) -> Family:
             quantised.
     """
     config = modules.find("config")
-    if (given := getattr(config, "quantization_config", None)) is not None:
-        method = given.get("quant_method") if isinstance(given, dict) else given
+    if (quantization := getattr(config, "quantization_config", None)) is not None:
+        method = quantization.get("quant_method") if isinstance(quantization, dict) else quantization
         raise quantised(modules.where, f"quantization_config: {method!s:.60}")
     for name in _FACTORS:
         if (factor := getattr(config, name, None)) not in (None, 1):
@@ -229,7 +229,7 @@ def _assembled(modules: Modules) -> Decoder:
         for name in ("query", "key", "up"):
             modules.set(at, f"size of {name}", len(getattr(layer, name)))
         layers.append(layer)
-    known = modules.settings
+    settings = modules.settings
     head = next((name for name in ("lm_head", "embed_out") if modules.find(name) is not None), "lm_head")
     unembedding, bias = modules.linear(head)
     embedding = modules.weight(f"{family.embedding}.weight")
@@ -240,22 +240,22 @@ def _assembled(modules: Modules) -> Decoder:
     final_norm = modules.norm(family.final_norm)
     if final_norm is None:
         modules.refuse(family.final_norm.rpartition(".")[0], "has no norm after the last layer")
-    width = known["d_head"]
+    width = settings["d_head"]
     return Decoder(
         config=DecoderConfig(
             n_layers=len(layers),
             d_model=embedding.shape[1],
-            d_mlp=known["size of up"],
-            n_heads=known["size of query"] // width,
-            n_key_value_heads=known["size of key"] // width,
+            d_mlp=settings["size of up"],
+            n_heads=settings["size of query"] // width,
+            n_key_value_heads=settings["size of key"] // width,
             d_head=width,
             vocabulary=len(embedding),
             gated=layers[0].gate is not None,
-            norm_epsilon=known["norm_epsilon"],
-            activation=known["activation"],
-            parallel=known["parallel"],
-            attention_scale=known["attention_scale"],
-            attention_softcap=known["attention_softcap"],
+            norm_epsilon=settings["norm_epsilon"],
+            activation=settings["activation"],
+            parallel=settings["parallel"],
+            attention_scale=settings["attention_scale"],
+            attention_softcap=settings["attention_softcap"],
             logit_softcap=getattr(config, "final_logit_softcapping", None),
             embedding_scale=float(getattr(modules.get(family.embedding), "embed_scale", 1)),
             longest=min(PROVEN, _window(config) if positions is None else len(positions)),

@@ -44,8 +44,8 @@ def resolve(source: str, revision: str | None = None) -> Path:
     if source.startswith("embedded:"):
         packaged = {f"embedded:{path.name}": path for path in sorted(PACKAGED.glob("*/"))}
         if source not in packaged:
-            known = ", ".join(packaged)
-            raise UserError(f"model {source!r} does not come with the package; known are {known or 'none'}")
+            names = ", ".join(packaged)
+            raise UserError(f"model {source!r} does not come with the package; known are {names or 'none'}")
         path = packaged[source]
     else:
         path = Path(os.path.expanduser(source))

@@ -111,11 +111,11 @@ def options(file: Path) -> dict[str, Any]:
         UserError: as `_metadata`.
     """
     said, tensors = _metadata(file)
-    found: dict[str, Any] = {"gguf_file": file.name}
+    arguments: dict[str, Any] = {"gguf_file": file.name}
     if said["general.architecture"] == "llama":
         biases = {"attention_bias": "blk.0.attn_q.bias", "mlp_bias": "blk.0.ffn_up.bias"}
-        found |= {key: True for key, name in biases.items() if name in tensors}
-    return found
+        arguments |= {key: True for key, name in biases.items() if name in tensors}
+    return arguments
 
 
 def check_loaded(file: Path, model: Any) -> None:

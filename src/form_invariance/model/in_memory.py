@@ -20,8 +20,8 @@ def read(model: nn.Module, dtype: torch.dtype, device: str) -> Decoder:
         UserError: it is neither a transformers model nor a bridge, it has a part that the engine does not compute,
             hooks or other code change it, or the engine computes something else.
     """
-    given: Any = unwrapped(model)
-    inner: Any = unwrapped(getattr(given, "original_model", given))
+    outer: Any = unwrapped(model)
+    inner: Any = unwrapped(getattr(outer, "original_model", outer))
     if type(inner).__module__.startswith("peft"):
         raise UserError(f"{_WHERE} has an adapter; merge it into the weights with peft's merge_and_unload")
     if not hasattr(getattr(inner, "config", None), "to_json_string"):
@@ -29,10 +29,10 @@ def read(model: nn.Module, dtype: torch.dtype, device: str) -> Decoder:
             f"source: a module of type {type(model).__name__} is neither a transformers model nor a "
             "TransformerLens bridge; give the model that it contains"
         )
-    own = torch.float32 if inner.dtype == torch.float64 else inner.dtype
-    decoder = families.read(inner, _WHERE, own, torch.device(device))
+    native_dtype = torch.float32 if inner.dtype == torch.float64 else inner.dtype
+    decoder = families.read(inner, _WHERE, native_dtype, torch.device(device))
     unaltered.check(_WHERE, model, inner)
     # Compiling for one comparison would take a minute.
     with torch.compiler.set_stance("force_eager"):
-        proof.check(given, decoder, _WHERE)
-    return decoder if own == dtype else families.read(inner, _WHERE, dtype, torch.device(device))
+        proof.check(outer, decoder, _WHERE)
+    return decoder if native_dtype == dtype else families.read(inner, _WHERE, dtype, torch.device(device))

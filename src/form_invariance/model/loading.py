@@ -103,8 +103,8 @@ def _check_types(file: Path) -> None:
 def _check_info(where: str, info: dict[str, Any]) -> None:
     """Check that every weight of the model is stored, and every stored weight belongs to the model."""
     wrong = [
-        (name, f"has shape {tuple(stored)}, but config.json, or the family's default, asks for {tuple(wanted)}")
-        for name, stored, wanted in sorted(info["mismatched_keys"])
+        (name, f"has shape {tuple(stored)}, but config.json, or the family's default, asks for {tuple(expected)}")
+        for name, stored, expected in sorted(info["mismatched_keys"])
     ]
     wrong += [(name, "is missing") for name in sorted(info["missing_keys"])]
     wrong += [

@@ -43,19 +43,19 @@ class Modules:
 
     def find(self, path: str) -> Any:
         """The module or attribute at a path; None if there is none."""
-        found: Any = self.model
+        part: Any = self.model
         for name in path.split("."):
-            found = unwrapped(found)
-            found = found[int(name)] if name.isdecimal() else getattr(found, name, None)
-            if found is None:
+            part = unwrapped(part)
+            part = part[int(name)] if name.isdecimal() else getattr(part, name, None)
+            if part is None:
                 return None
-        return unwrapped(found)
+        return unwrapped(part)
 
     def get(self, path: str, *others: str) -> Any:
         """The module or attribute at the first of some paths that exists."""
-        for one in (path, *others):
-            if (found := self.find(one)) is not None:
-                return found
+        for part_path in (path, *others):
+            if (part := self.find(part_path)) is not None:
+                return part
         above, _, name = path.rpartition(".")
         return self.refuse(above, f"has no {name}")
 
@@ -68,8 +68,8 @@ class Modules:
     def refuse(self, path: str, what: str) -> NoReturn:
         """Refuse the model for what the module at a path is or does."""
         module = self.find(path) if path else unwrapped(self.model)
-        place = f"{path} " if path else ""
-        raise UserError(f"{self.where}: {place}({type(module).__name__}) {what}, which is not supported")
+        location = f"{path} " if path else ""
+        raise UserError(f"{self.where}: {location}({type(module).__name__}) {what}, which is not supported")
 
     def set(self, path: str, name: str, value: Any) -> Any:
         """Note a setting of the module at a path, which must be the same in all layers."""
@@ -94,8 +94,8 @@ class Modules:
             raise quantised(self.where, f"weight {path!r} has type {weight.dtype}")
         # A tied weight has two names and one tensor. A tensor of inference mode has no gradients, so it is copied.
         if id(weight) not in self._taken:
-            own = weight.clone() if weight.is_inference() else weight.detach()
-            self._taken[id(weight)] = weight, own.to(self.device, self.dtype)
+            plain = weight.clone() if weight.is_inference() else weight.detach()
+            self._taken[id(weight)] = weight, plain.to(self.device, self.dtype)
         return self._taken[id(weight)][1]
 
     def linear(self, path: str) -> tuple[Tensor, Tensor | None]:
@@ -135,12 +135,12 @@ class Modules:
         stored: Any = module.weight
         small = (torch.arange(len(norm.weight), device=stored.device).cos() + 0.5) * max(epsilon, 1e-12) ** 0.5
         small = small.to(stored.dtype)
-        found, formula = module(small).float(), F.rms_norm if norm.bias is None else F.layer_norm
+        output, formula = module(small).float(), F.rms_norm if norm.bias is None else F.layer_norm
         expected = formula(small.float(), small.shape, eps=epsilon) * norm.weight.to(small.device).float()
         if norm.bias is not None:
             expected = expected + norm.bias.to(small.device).float()
         low = min(stored.itemsize, norm.weight.itemsize) < 4
-        return bool((found - expected).abs().max() <= (_LOW if low else 1e-5) * expected.abs().max())
+        return bool((output - expected).abs().max() <= (_LOW if low else 1e-5) * expected.abs().max())
 
     @torch.no_grad()
     def activation(self, path: str, *others: str) -> None:

@@ -61,8 +61,8 @@ class NearReadout:
 
     def __getitem__(self, prompts: slice | Tensor) -> "NearReadout":
         """That of some of the prompts."""
-        chosen = {name: value[prompts] for name, value in vars(self).items() if name != "readouts"}
-        return NearReadout(self.readouts, **chosen)
+        tensors = {name: value[prompts] for name, value in vars(self).items() if name != "readouts"}
+        return NearReadout(self.readouts, **tensors)
 
 
 @torch.no_grad()
@@ -77,11 +77,11 @@ def near_readout(model: Decoder, x: Tensor, readouts: Readouts) -> NearReadout |
     if readouts.full or model.config.logit_softcap is not None or vocabulary < _SMALLEST:
         return None
     squares = torch.linalg.vector_norm(model.unembedding, dim=1).square()
-    parts = [_of_some(model, final_residual(model, some), squares) for some in x.split(_PROMPTS)]
+    parts = [_of_prompts(model, final_residual(model, batch), squares) for batch in x.split(_PROMPTS)]
     return NearReadout(readouts, **{name: torch.cat([part[name] for part in parts]) for name in parts[0]})
 
 
-def _of_some(model: Decoder, normed: Tensor, squares: Tensor) -> dict[str, Tensor]:
+def _of_prompts(model: Decoder, normed: Tensor, squares: Tensor) -> dict[str, Tensor]:
     """Tensors of `NearReadout` for a few prompts, from `final_residual` (B, d) and all rows' squares (V,)."""
     rows = model.unembedding
     z = unembed(model, normed, rows)
@@ -134,9 +134,9 @@ def log_probabilities_near(model: Decoder, x: Tensor, tokens: Tensor, near: Near
     """
     change = final_residual(model, x) - near.normed[:, None]  # (B, N, d)
     factor, sure = (torch.stack(parts) for parts in zip(*_factors(model, change, near), strict=True))
-    wanted = model.unembedding[tokens]  # (B, R, d)
-    ordinary = unembed(model, near.normed[:, None], wanted) - near.log_total[:, None, None]
-    logs = ordinary + unembed(model, change, wanted) - factor.log()[..., None]
+    token_rows = model.unembedding[tokens]  # (B, R, d)
+    ordinary = unembed(model, near.normed[:, None], token_rows) - near.log_total[:, None, None]
+    logs = ordinary + unembed(model, change, token_rows) - factor.log()[..., None]
     # Another run of every prompt each time.
     check = torch.zeros_like(sure)
     check[:, near.readouts.calls % x.shape[1]] = True

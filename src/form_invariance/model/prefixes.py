@@ -125,23 +125,23 @@ def _run_group(
 ) -> Iterator[tuple[np.ndarray, Tensor]]:
     """`run_prompts` of prompts (P, T) of one length, without padding."""
     stop = model.config.n_layers if stop is None else stop
-    chosen = plan(tokens, last)
-    step = max(1, min(_MOST, rows_at_once(model) // (tokens.shape[1] - chosen.cut)))
+    prefix_plan = plan(tokens, last)
+    step = max(1, min(_MOST, rows_at_once(model) // (tokens.shape[1] - prefix_plan.cut)))
     for start in range(0, len(tokens), step):
-        rows = chosen.order[start : start + step]
-        new = chosen.new[start : start + step].copy()
+        rows = prefix_plan.order[start : start + step]
+        new = prefix_plan.new[start : start + step].copy()
         new[0] = True
         batch = torch.from_numpy(tokens[rows]).to(model.device)
-        x = embed(model, batch)[:, chosen.cut :]
+        x = embed(model, batch)[:, prefix_plan.cut :]
         past: list[Past] = []
-        if chosen.cut:
+        if prefix_plan.cut:
             first = torch.from_numpy(np.flatnonzero(new)).to(model.device)
             which = torch.from_numpy(np.cumsum(new) - 1).to(model.device)
 
             def keep(keys: Tensor, values: Tensor, past: list[Past] = past, which: Tensor = which) -> None:
                 past.append((keys, values, which))
 
-            prefixes = embed(model, batch[first, : chosen.cut])
+            prefixes = embed(model, batch[first, : prefix_plan.cut])
             # Of the last layer only the keys and values are needed, so only one token runs through the rest of it.
             run_layers(model, prefixes, stop=stop, last_only=True, on_keys_values=keep)
         x = run_layers(model, x, stop=stop, on_neurons=on_neurons, past=past, last_only=last == 1)

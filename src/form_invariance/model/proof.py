@@ -46,8 +46,8 @@ def _watched(modules: Modules, paths: list[str], decoder: Decoder) -> Iterator[S
     form = decoder.device, decoder.dtype
 
     def watch(path: str) -> Any:
-        def hook(_: object, given: tuple[Any, ...], named: dict[str, Any], made: Any) -> None:
-            read: Any = given[0] if given else named.get("hidden_states")
+        def hook(_: object, arguments: tuple[Any, ...], named: dict[str, Any], made: Any) -> None:
+            read: Any = arguments[0] if arguments else named.get("hidden_states")
             wrote: Any = made if isinstance(made, Tensor) else made[0]
             seen[path] = read.to(*form), wrote.to(*form)
 
@@ -82,8 +82,8 @@ def check(model: nn.Module, decoder: Decoder, where: str) -> None:
             _evaluated(model),
             _watched(modules, layers + inner, decoder) as seen,
         ):
-            found: Any = model(tokens.to(first.device))
-        theirs = getattr(found, "logits", found).to(decoder.device)
+            output: Any = model(tokens.to(first.device))
+        theirs = getattr(output, "logits", output).to(decoder.device)
         if not theirs.isfinite().all():
             raise UserError(f"{where}: its logits are not finite numbers; use dtype float32, or another model")
         for layer in layers:

@@ -90,7 +90,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     return read_json(folder / "config.json")
 
 
-def _given(raw: Mapping[str, Any], size: str) -> Any:
+def _stored_size(raw: Mapping[str, Any], size: str) -> Any:
     return next((raw[name] for name in _NAMES[size] if raw.get(name) is not None), None)
 
 
@@ -104,25 +104,25 @@ def read_sizes(folder: Path) -> Sizes:
     """
     raw, path = read_config(folder), folder / "config.json"
     needed = ("n_layers", "d_model", "n_heads", "vocabulary")
-    if any(_given(raw, size) is None for size in needed):
+    if any(_stored_size(raw, size) is None for size in needed):
         from transformers import AutoConfig
 
         with in_one_sentence(f"{path} cannot be read by transformers"):
             raw = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False).to_dict()
-    found = {size: _given(raw, size) for size in _NAMES}
-    for size, value in found.items():
+    sizes = {size: _stored_size(raw, size) for size in _NAMES}
+    for size, value in sizes.items():
         if value is None and size in needed:
             raise UserError(f"{path}: the key {_NAMES[size][0]!r} is missing")
         if value is not None and not (type(value) is int and 1 <= value <= _LARGEST):
             raise UserError(f"{path}: {_NAMES[size][0]} must be a whole number of at least 1, not {value!r:.60}")
     usual = {
-        "d_mlp": 4 * found["d_model"],
-        "n_key_value_heads": found["n_heads"],
-        "d_head": max(1, found["d_model"] // found["n_heads"]),
+        "d_mlp": 4 * sizes["d_model"],
+        "n_key_value_heads": sizes["n_heads"],
+        "d_head": max(1, sizes["d_model"] // sizes["n_heads"]),
     }
     family = raw.get("model_type")
     return Sizes(
-        **{size: value or usual[size] for size, value in found.items()},
+        **{size: value or usual[size] for size, value in sizes.items()},
         gated=family not in _NO_GATE,
         tied=bool(raw.get("tie_word_embeddings", family in _TIED)),
     )

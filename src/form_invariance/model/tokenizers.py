@@ -62,8 +62,8 @@ def load_tokenizer(source: Path) -> PromptTokenizer:
         from form_invariance.model.loading import quiet
 
         with quiet():
-            found = AutoTokenizer.from_pretrained(source, local_files_only=True, trust_remote_code=False)
-    return _of_backend(_backend(found), vocabulary, str(path))
+            tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=True, trust_remote_code=False)
+    return _of_backend(_backend(tokenizer), vocabulary, str(path))
 
 
 def _backend(tokenizer: object) -> Tokenizer:
