@@ -22,23 +22,23 @@ QUESTION = "Do the shared neurons do the same in every format?"
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Exact agreement of strict families, compared with permuted families, and correlation of activations."""
-    wanted = {"mode": "strict", "activations": "observed", "over": "all", "scope": "all", "statistic": "exact"}
+    criteria = {"mode": "strict", "activations": "observed", "over": "all", "scope": "all", "statistic": "exact"}
     table = tables["agreement"]
-    own = table[(table[[*wanted, "kind"]] == pd.Series({**wanted, "kind": SHARED})).all(axis=1)]
-    every = own[["operator", "neurons", "observed", "null_mean", "p"]]
-    every.columns = pd.Index(["operator", "neurons", "same families", "if permuted", "p"])
-    found = every.dropna()
+    shared_rows = table[(table[[*criteria, "kind"]] == pd.Series({**criteria, "kind": SHARED})).all(axis=1)]
+    by_operator = shared_rows[["operator", "neurons", "observed", "null_mean", "p"]]
+    by_operator.columns = pd.Index(["operator", "neurons", "same families", "if permuted", "p"])
+    defined = by_operator.dropna()
     sentence = "No shared neuron has a label beyond chance in every format, so there is nothing to compare."
-    if len(found):
-        same, permuted = (percent(found[name].mean()) for name in ("same families", "if permuted"))
+    if len(defined):
+        same, permuted = (percent(defined[name].mean()) for name in ("same families", "if permuted"))
         sentence = (
             f"Of the neurons that have a label beyond chance in every format, {same} have exactly the same "
             f"heuristic families in all of them (mean over operators); {permuted} if neurons are permuted. p < "
-            f"0.05 {in_how_many(found['p'] < 0.05)} operators."
+            f"0.05 {in_how_many(defined['p'] < 0.05)} operators."
         )
     correlation, columns = _correlation(tables["activation_correlation"])
-    known = ["same families", "correlation, shared"]
-    shown = every.merge(columns, "left", "operator").dropna(subset=known, how="all")
+    measures = ["same families", "correlation, shared"]
+    shown = by_operator.merge(columns, "left", "operator").dropna(subset=measures, how="all")
     labelled = tables["labelled"]
     figures = ("heuristics",) if labelled.loc[labelled["kind"] == SHARED, "neurons"].any() else ()
     return [
@@ -50,9 +50,9 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
 
 def label_shares(labelled: pd.DataFrame) -> dict[str, dict[str, np.ndarray]]:
     """Share of the formats in which each neuron has a strict label, (neurons,) by kind and operator."""
-    chosen = labelled[(labelled["mode"] == "strict") & (labelled["activations"] == "observed")]
+    strict_rows = labelled[(labelled["mode"] == "strict") & (labelled["activations"] == "observed")]
     shares: dict[str, dict[str, np.ndarray]] = {}
-    for (kind, operator), rows in chosen.groupby(["kind", "operator"]):
+    for (kind, operator), rows in strict_rows.groupby(["kind", "operator"]):
         values = np.repeat(rows["formats"].to_numpy() / rows["formats"].max(), rows["neurons"].to_numpy())
         if len(values):
             shares.setdefault(str(kind), {})[str(operator)] = values
@@ -63,19 +63,19 @@ def _contrast(agreement: pd.DataFrame) -> Answer:
     """Equal families in every format, compared with matched neurons that are not shared."""
     question = "Do shared neurons keep their families across formats more often than other neurons?"
     rows = pd.DataFrame(same_families(agreement))
-    known = rows[rows["verdict"] != "undefined"] if len(rows) else rows
-    if not len(known):
-        return Answer(question, "Fewer than five neurons have a label, so nothing is compared.", known)
+    defined = rows[rows["verdict"] != "undefined"] if len(rows) else rows
+    if not len(defined):
+        return Answer(question, "Fewer than five neurons have a label, so nothing is compared.", defined)
     among = {"all": "every format", "any": "some format"}
     sentences = []
-    for row in known[known["operator"] == ALL].to_dict("records"):
+    for row in defined[defined["operator"] == ALL].to_dict("records"):
         value, low, high = (f"{100 * row[name]:+z.1f}" for name in ("difference", "low", "high"))
         sentences.append(
             f"Of the neurons labelled in {among[row['over']]}, {percent(row['first'])} of the shared ones and "
             f"{percent(row['second'])} of those that are not shared have the same families in all formats: "
             f"{value} percentage points, 95 % interval {low} to {high}: {row['verdict']}."
         )
-    table = known[["over", "operator", "first", "second", "control", "difference", "low", "high", "verdict"]]
+    table = defined[["over", "operator", "first", "second", "control", "difference", "low", "high", "verdict"]]
     table = table.rename(columns={"over": "labelled in", "first": "shared", "second": "not shared"})
     control = " Not shared are as many neurons of equal variance or effect, whichever agree more."
     return Answer(question, " ".join(sentences) + control, table.replace({"control": POPULATIONS}))
@@ -88,8 +88,8 @@ def _labels(labelled: pd.DataFrame) -> Answer:
     operators = sorted(shares.get(SHARED, {}))
     columns: dict[str, list[object]] = {"operator": [*operators]}
     for kind, name in POPULATIONS.items():
-        own = shares.get(kind, {})
-        columns[name] = [own[one].mean() if one in own else np.nan for one in operators]
+        of_kind = shares.get(kind, {})
+        columns[name] = [of_kind[operator].mean() if operator in of_kind else np.nan for operator in operators]
     table = pd.DataFrame(columns)
     means = {kind: float(table[POPULATIONS[kind]].mean()) for kind in BASELINES if kind in shares}
     if not operators or not means:
@@ -119,8 +119,8 @@ def _correlation(table: pd.DataFrame) -> tuple[str, pd.DataFrame]:
     if not compared:
         why = "fewer than five shared neurons vary in every format, or all neurons correlate equally"
         return f"Activations are not compared, because {why}.", columns
-    known = means.mean().dropna()
-    kinds = "; ".join(f"{name} {known[kind]:z.3f}" for kind, name in POPULATIONS.items() if kind in known)
+    by_kind = means.mean().dropna()
+    kinds = "; ".join(f"{name} {by_kind[kind]:z.3f}" for kind, name in POPULATIONS.items() if kind in by_kind)
     value, low, high = (f"{compared[0][name]:+z.3f}" for name in ("difference", "low", "high"))
     constant = int(neurons.isna().sum())
     sentence = (

@@ -38,12 +38,12 @@ def agreement(
 
     keys = common_keys(neurons)
     tables = read_tables(by_key(heuristics, "format"), HEURISTICS)
-    chosen = read_table(neurons, LABELLED_NEURONS)
-    ordered = chosen.sort_values(["neurons", "layer", "neuron"])
+    labelled_neurons = read_table(neurons, LABELLED_NEURONS)
+    ordered = labelled_neurons.sort_values(["neurons", "layer", "neuron"])
     correlations = correlation_table(read_samples(by_key(maps, "format")), ordered)
     digits = {provenance_of(path).get("digit") for path in heuristics}
     modes = MODES if digits == {None} else ["strict"]
-    found, labelled = operator_tables(tables, chosen, permutations, seed, keys["operator"], modes)
+    agreements, labelled = operator_tables(tables, labelled_neurons, permutations, seed, keys["operator"], modes)
     write_table(correlations, correlation_output, ACTIVATION_CORRELATION, settings, keys)
     write_table(labelled, labelled_output, LABELLED, settings, keys)
-    write_table(found, output, AGREEMENT, settings, keys)
+    write_table(agreements, output, AGREEMENT, settings, keys)

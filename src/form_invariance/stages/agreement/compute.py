@@ -48,7 +48,7 @@ def statistics(sets: np.ndarray) -> dict[str, np.ndarray]:
     sets is undefined and left out.
     """
     everywhere = np.bitwise_and.reduce(sets)
-    pairs = [_jaccard([sets[one], sets[other]]) for one, other in combinations(range(len(sets)), 2)]
+    pairs = [_jaccard([sets[first], sets[second]]) for first, second in combinations(range(len(sets)), 2)]
     return {
         "common": (everywhere != 0).mean(-1),
         "exact": ((sets == sets[:1]).all(0) & (sets[0] != 0)).mean(-1),
@@ -77,15 +77,15 @@ def permutation_test(
     rng = generator(seed, "agreement", name)
     observed = statistics(sets)
     step = max(1, min(permutations, _ROWS // count))
-    found: dict[str, list[np.ndarray]] = {statistic: [] for statistic in STATISTICS}
+    nulls: dict[str, list[np.ndarray]] = {statistic: [] for statistic in STATISTICS}
     for start in range(0, permutations, step):
         rows = min(step, permutations - start)
-        shuffled = np.stack([_shuffle(one, layers, rows, rng) for one in sets])
+        shuffled = np.stack([_shuffle(format_sets, layers, rows, rng) for format_sets in sets])
         for statistic, values in statistics(shuffled).items():
-            found[statistic].append(values)
+            nulls[statistic].append(values)
     rows_out = []
     for statistic in STATISTICS:
-        null, value = np.concatenate(found[statistic]), float(observed[statistic])
+        null, value = np.concatenate(nulls[statistic]), float(observed[statistic])
         # Sums of the same terms in another order differ in the last digits.
         p = (1 + int((null >= value - 1e-12).sum())) / (1 + permutations)
         rows_out.append((statistic, value, null.mean(), null.max(), p if np.isfinite(value) else np.nan))
@@ -118,13 +118,13 @@ def agreement_table(
         format, the paper's), scope (all, layer: where the null permutes), neurons, and those of
         `permutation_test`. Where no neuron is left, the figures are not numbers.
     """
-    sets = np.stack([encode(one) for one in labels.values()])
+    sets = np.stack([encode(format_labels) for format_labels in labels.values()])
     times = (sets != 0).sum(0)
     tables = []
-    for over, chosen in {"shared": times >= 0, "any": times > 0, "all": times == len(labels)}.items():
-        for scope, where in (("all", None), ("layer", layers[chosen])):
-            table = permutation_test(sets[:, chosen], where, permutations, seed, f"{name}/{over}/{scope}")
-            tables.append(table.assign(over=over, scope=scope, neurons=int(chosen.sum())))
+    for over, included in {"shared": times >= 0, "any": times > 0, "all": times == len(labels)}.items():
+        for scope, where in (("all", None), ("layer", layers[included])):
+            table = permutation_test(sets[:, included], where, permutations, seed, f"{name}/{over}/{scope}")
+            tables.append(table.assign(over=over, scope=scope, neurons=int(included.sum())))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -147,29 +147,29 @@ def operator_tables(
         The agreement table, and the table of how many neurons are labelled in 0, 1, 2, ... formats.
     """
     kinds = {SHARED: neurons.iloc[:0], **dict([*neurons.groupby("neurons", sort=False)])}
-    found, labelled = [], []
+    agreements, labelled = [], []
     for mode in modes:
         # The baselines have no shuffled activations.
         for kind, activations in [(SHARED, "shuffled"), *((kind, "observed") for kind in kinds)]:
-            wanted = {"mode": mode, "neurons": kind, "activations": activations}
-            labels = {format_name: _labels(table, kinds[kind], wanted) for format_name, table in tables.items()}
+            criteria = {"mode": mode, "neurons": kind, "activations": activations}
+            labels = {format_name: _labels(table, kinds[kind], criteria) for format_name, table in tables.items()}
             layers = kinds[kind]["layer"].to_numpy()
             key = f"{name}/{mode}/{kind}/{activations}"
             which = {"mode": mode, "kind": kind, "activations": activations}
-            found.append(agreement_table(labels, layers, permutations, seed, key).assign(**which))
-            times = np.sum([one.any(1) for one in labels.values()], axis=0)
+            agreements.append(agreement_table(labels, layers, permutations, seed, key).assign(**which))
+            times = np.sum([format_labels.any(1) for format_labels in labels.values()], axis=0)
             counts = np.bincount(times.astype(np.int64), minlength=len(labels) + 1)
             labelled.append(pd.DataFrame({"formats": range(len(labels) + 1), "neurons": counts}).assign(**which))
-    return pd.concat(found, ignore_index=True), pd.concat(labelled, ignore_index=True)
+    return pd.concat(agreements, ignore_index=True), pd.concat(labelled, ignore_index=True)
 
 
-def _labels(table: pd.DataFrame, neurons: pd.DataFrame, wanted: Mapping[str, str]) -> np.ndarray:
+def _labels(table: pd.DataFrame, neurons: pd.DataFrame, criteria: Mapping[str, str]) -> np.ndarray:
     """Family labels of some neurons in one format, (neurons, families) bool."""
-    place = pd.Series(np.arange(len(neurons)), index=pd.MultiIndex.from_frame(neurons[["layer", "neuron"]]))
+    position_of = pd.Series(np.arange(len(neurons)), index=pd.MultiIndex.from_frame(neurons[["layer", "neuron"]]))
     families = {family: number for number, family in enumerate(dict.fromkeys(label for _, label in FAMILIES))}
-    chosen = (table[list(wanted)] == pd.Series(wanted)).all(axis=1) & table["label"]
-    rows = table[chosen]
+    matching = (table[list(criteria)] == pd.Series(criteria)).all(axis=1) & table["label"]
+    rows = table[matching]
     result = np.zeros((len(neurons), len(families)), dtype=bool)
-    own = place.loc[pd.MultiIndex.from_frame(rows[["layer", "neuron"]])].to_numpy()
-    result[own, rows["family"].map(families).to_numpy(dtype=np.int64)] = True
+    positions = position_of.loc[pd.MultiIndex.from_frame(rows[["layer", "neuron"]])].to_numpy()
+    result[positions, rows["family"].map(families).to_numpy(dtype=np.int64)] = True
     return result

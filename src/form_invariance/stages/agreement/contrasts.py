@@ -38,7 +38,7 @@ def unpaired(
 def label_difference(shared: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Mean over operators of the difference of two kinds' shares, as `contrasts.described`."""
     operators = sorted(shared.keys() & other.keys())
-    return described(over_cells(unpaired(shared[one], other[one], one) for one in operators))
+    return described(over_cells(unpaired(shared[operator], other[operator], operator) for operator in operators))
 
 
 def same_families(agreement: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -50,8 +50,8 @@ def same_families(agreement: pd.DataFrame) -> Iterator[dict[str, Any]]:
     Yields:
         over (all: neurons labelled in every format; any: in some format), operator, and `contrasts.COLUMNS`.
     """
-    wanted = {"mode": "strict", "activations": "observed", "scope": "all", "statistic": "exact"}
-    table = agreement[(agreement[[*wanted]] == pd.Series(wanted)).all(axis=1)]
+    criteria = {"mode": "strict", "activations": "observed", "scope": "all", "statistic": "exact"}
+    table = agreement[(agreement[[*criteria]] == pd.Series(criteria)).all(axis=1)]
     for over in ("all", "any"):
         values = {}
         for operator, rows in table[table["over"] == over].groupby("operator", sort=False):
@@ -83,8 +83,8 @@ def correlated(neurons: pd.Series) -> Iterator[dict[str, Any]]:
         operator, and `contrasts.COLUMNS`.
     """
     values: dict[str, dict[str, np.ndarray]] = {}
-    for (operator, kind), some in neurons.dropna().groupby(["operator", "kind"]):
-        values.setdefault(str(operator), {})[str(kind)] = some.to_numpy()
+    for (operator, kind), correlations in neurons.dropna().groupby(["operator", "kind"]):
+        values.setdefault(str(operator), {})[str(kind)] = correlations.to_numpy()
     yield from _against_strongest(values, BASELINES, bounded=False)
 
 
@@ -99,9 +99,9 @@ def _against_strongest(
     """
     pairs, nobody = {}, np.empty(0)
     for operator, kinds in values.items():
-        known = [kind for kind in baselines if len(kinds.get(kind, nobody))]
-        control = strongest({kind: float(kinds[kind].mean()) for kind in known})
-        own, other = kinds.get(SHARED, nobody), kinds.get(control, nobody)
-        pairs[operator] = unpaired(own, other, operator, control, bounded)
-    every = {**pairs, ALL: over_cells(pairs.values())} if pairs else {}
-    yield from ({"operator": name, **described(pair)} for name, pair in every.items())
+        present = [kind for kind in baselines if len(kinds.get(kind, nobody))]
+        control = strongest({kind: float(kinds[kind].mean()) for kind in present})
+        shared_values, control_values = kinds.get(SHARED, nobody), kinds.get(control, nobody)
+        pairs[operator] = unpaired(shared_values, control_values, operator, control, bounded)
+    all_pairs = {**pairs, ALL: over_cells(pairs.values())} if pairs else {}
+    yield from ({"operator": name, **described(pair)} for name, pair in all_pairs.items())

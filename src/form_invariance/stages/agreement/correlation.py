@@ -40,8 +40,8 @@ def correlation_table(samples: Mapping[str, np.ndarray], neurons: pd.DataFrame) 
     named = neurons.rename(columns={"neurons": "kind"})
     return pd.concat(
         [
-            named.assign(formats=f"{one}+{other}", correlation=correlation(samples[one], samples[other]))
-            for one, other in combinations(samples, 2)
+            named.assign(formats=f"{first}+{second}", correlation=correlation(samples[first], samples[second]))
+            for first, second in combinations(samples, 2)
         ],
         ignore_index=True,
     )

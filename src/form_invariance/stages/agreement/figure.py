@@ -33,16 +33,16 @@ def shares(table: pd.DataFrame, labelled: pd.DataFrame, formats: list[str]) -> p
     families = sorted(neurons["family"].unique()) or [""]
     operators = labelled["operator"].unique().tolist()
     levels = [labelled["mode"].unique().tolist(), operators, formats, families, ["observed", "shuffled"]]
-    every: pd.MultiIndex = pd.MultiIndex.from_product(levels, names=counts.index.names)
-    found = counts.reindex(every, fill_value=0).unstack("activations").reset_index()
-    whole = found["operator"].map(_neurons(labelled))
-    return found.assign(observed=found["observed"] / whole, shuffled=found["shuffled"] / whole)
+    index: pd.MultiIndex = pd.MultiIndex.from_product(levels, names=counts.index.names)
+    by_family = counts.reindex(index, fill_value=0).unstack("activations").reset_index()
+    whole = by_family["operator"].map(_neurons(labelled))
+    return by_family.assign(observed=by_family["observed"] / whole, shuffled=by_family["shuffled"] / whole)
 
 
 def _neurons(labelled: pd.DataFrame) -> pd.Series:
     """The number of shared neurons by operator."""
-    one = labelled[(labelled["mode"] == "strict") & (labelled["activations"] == "observed")]
-    return one.groupby("operator")["neurons"].sum()
+    strict_rows = labelled[(labelled["mode"] == "strict") & (labelled["activations"] == "observed")]
+    return strict_rows.groupby("operator")["neurons"].sum()
 
 
 def agreement_text(agreement: pd.DataFrame) -> str:
@@ -51,9 +51,9 @@ def agreement_text(agreement: pd.DataFrame) -> str:
     lines = []
     for statistic, over, name in (("exact", "all", "exact"), ("pair_jaccard", "any", "Jaccard")):
         row = rows[(rows["statistic"] == statistic) & (rows["over"] == over)].iloc[0]
-        known = np.isfinite(row["observed"])
+        finite = np.isfinite(row["observed"])
         lines.append(
-            f"{name} {row['observed']:.2f} (null {row['null_mean']:.2f})" if known else f"{name}: no neuron"
+            f"{name} {row['observed']:.2f} (null {row['null_mean']:.2f})" if finite else f"{name}: no neuron"
         )
     return "\n".join(lines)
 
@@ -67,10 +67,10 @@ def heuristics(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure
     columns = {"heuristics": "neurons", "agreement": "kind", "labelled": "kind"}
     tables = {name: tables[name][tables[name][column] == SHARED] for name, column in columns.items()}
     neurons = _neurons(tables["labelled"])
-    known = neurons.index[neurons > 0]
-    if known.empty:
+    operators = neurons.index[neurons > 0]
+    if operators.empty:
         return style.nothing(heading, "no neuron is shared")
-    tables = {name: table[table["operator"].isin(known)] for name, table in tables.items()}
+    tables = {name: table[table["operator"].isin(operators)] for name, table in tables.items()}
     formats = tables["heuristics"]["format"].unique().tolist()
     # Digits have strict labels only.
     modes = [mode for mode in MODES if mode in set(tables["labelled"]["mode"])]

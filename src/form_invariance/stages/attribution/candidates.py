@@ -14,8 +14,8 @@ from form_invariance.tables.files import read_table
 
 def candidates_of(attribution: pd.DataFrame, device: torch.device) -> dict[int, Tensor]:
     """The candidates of each layer of an attribution table, (C,) each."""
-    chosen = attribution[attribution["candidate"]].groupby("layer")["neuron"]
-    return {int(str(layer)): torch.tensor(neurons.to_numpy(), device=device) for layer, neurons in chosen}
+    by_layer = attribution[attribution["candidate"]].groupby("layer")["neuron"]
+    return {int(str(layer)): torch.tensor(neurons.to_numpy(), device=device) for layer, neurons in by_layer}
 
 
 def read_candidates(path: Path, layers: Iterable[int], device: torch.device) -> dict[int, Tensor]:
@@ -24,8 +24,8 @@ def read_candidates(path: Path, layers: Iterable[int], device: torch.device) -> 
     Raises:
         UserError: the table has no candidates in a layer.
     """
-    chosen = candidates_of(read_table(path, ATTRIBUTION), device)
+    candidates = candidates_of(read_table(path, ATTRIBUTION), device)
     for layer in layers:
-        if layer not in chosen:
+        if layer not in candidates:
             raise UserError(f"{path} has no candidates in layer {layer}; it was made with other late layers")
-    return {layer: chosen[layer] for layer in layers}
+    return {layer: candidates[layer] for layer in layers}

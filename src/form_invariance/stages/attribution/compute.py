@@ -72,14 +72,14 @@ def attribute(
     Returns:
         (a_corrupt - a_clean) · ∂effect/∂a, (late layers, P, m), float32.
     """
-    every, attributions = [], []
+    batch_rows, attributions = [], []
     for rows, batch_tokens in by_length(tokens, batch):
         cache = build_cache(model, batch_tokens, first)
         gradient = effect_gradient(model, cache, answers[rows], metric)
         change = (corrupt[:, rows] - cache.neurons).float()
-        every.append(rows)
+        batch_rows.append(rows)
         attributions.append(check_finite(change * gradient.float(), "the attributions"))
-    return in_order(every, attributions, dim=1)
+    return in_order(batch_rows, attributions, dim=1)
 
 
 def attribution_table(effects: np.ndarray, first: int, candidates: int) -> pd.DataFrame:

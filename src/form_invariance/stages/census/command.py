@@ -34,9 +34,9 @@ def census(
     """
     settings = recorded(locals())
 
-    asked = task_of(task)
+    loaded_task = task_of(task)
     decoder, tokenizer = load_model(model)
-    table = take_census(decoder, tokenizer, template, operator, asked, pairs, seed)
+    table = take_census(decoder, tokenizer, template, operator, loaded_task, pairs, seed)
     provenance = {**settings, **task_provenance(task), "device": str(decoder.device)}
     keys = {"model": model_name or model.model, "format": format, "operator": operator}
     write_table(table, output, CENSUS, provenance, keys)

@@ -24,17 +24,17 @@ PER_ANSWER = 2
 """Pairs of every answer that are added to the uniform sample, so that the dataset can reach all answers."""
 
 
-def _answers(z: Tensor, wanted: Tensor, what: str) -> Iterator[tuple[str, np.ndarray]]:
+def _answers(z: Tensor, answer_tokens: Tensor, what: str) -> Iterator[tuple[str, np.ndarray]]:
     """Columns of the census from logits z (B, V), named `what` in messages, and the answers' token ids (B,)."""
-    logit, _, mean, probability, _, predicted = look_up(z, wanted, what)
+    logit, _, mean, probability, _, predicted = look_up(z, answer_tokens, what)
     answer, flags = logit[:, None].to(z.dtype), torch.empty_like(z)
     # Float32 counts a vocabulary exactly, and is summed several times faster than bool.
     above = torch.gt(z, answer, out=flags).sum(1).long()
     for row in (torch.ge(z, answer, out=flags).sum(1) > above + 1).nonzero()[:, 0].tolist():
-        above[row] += (z[row, : wanted[row]] == answer[row]).sum()
+        above[row] += (z[row, : answer_tokens[row]] == answer[row]).sum()
     columns = {
         "predicted_token": predicted,
-        "correct": predicted == wanted,
+        "correct": predicted == answer_tokens,
         "probability": probability,
         "logit": logit - mean,
         "rank": above + 1,
@@ -60,14 +60,14 @@ def ask(
     Raises:
         UserError: the model's logits are not finite.
     """
-    wanted = torch.tensor(answers).view(len(prompts), -1)
+    answer_tokens = torch.tensor(answers).view(len(prompts), -1)
     columns: dict[str, np.ndarray] = {}
-    for rows, x in run_prompts(model, tokenizer.encode_batch(prompts), last=wanted.shape[1]):
+    for rows, x in run_prompts(model, tokenizer.encode_batch(prompts), last=answer_tokens.shape[1]):
         what = f"the model's logits for {prompts[rows[0]]!r} and the like"
-        right = wanted[rows].to(model.device)
-        for position in range(wanted.shape[1]):
+        right = answer_tokens[rows].to(model.device)
+        for position in range(answer_tokens.shape[1]):
             for name, values in _answers(logits(model, x[:, position]), right[:, position], what):
-                columns.setdefault(name, np.empty(wanted.shape, values.dtype))[rows, position] = values
+                columns.setdefault(name, np.empty(answer_tokens.shape, values.dtype))[rows, position] = values
     return {name: values.reshape(answers.shape) for name, values in columns.items()}
 
 
@@ -86,11 +86,11 @@ def ask_every_digit(
     Args:
         problems: P problems whose answers have as many digits.
     """
-    every = [
+    by_digit = [
         targets(of_digit, tokenizer, template, stated(of_digit, problems), where)
         for of_digit in (replace(task, digit=digit) for digit in range(len(str(problems["answer"].iloc[0]))))
     ]
-    return ask(model, tokenizer, every[-1][0], np.stack([tokens for _, tokens in every], axis=1))
+    return ask(model, tokenizer, by_digit[-1][0], np.stack([tokens for _, tokens in by_digit], axis=1))
 
 
 def _ask_digits(
@@ -106,8 +106,8 @@ def _ask_digits(
     columns: dict[str, np.ndarray] = {}
     for rows in problems.groupby(problems["answer"].astype(str).str.len()).indices.values():
         by_digit = ask_every_digit(model, tokenizer, template, where, task, problems.iloc[rows])
-        asked = {name: values[:, task.digit] for name, values in by_digit.items()}
-        for name, values in {**asked, "whole_correct": by_digit["correct"].all(1)}.items():
+        digit_columns = {name: values[:, task.digit] for name, values in by_digit.items()}
+        for name, values in {**digit_columns, "whole_correct": by_digit["correct"].all(1)}.items():
             columns.setdefault(name, np.empty(len(problems), values.dtype))[rows] = values
     return columns
 
@@ -137,13 +137,13 @@ def take_census(
         UserError: the template or a prompt breaks a rule, the pool is empty, or the model's logits are not finite.
     """
     problems = stated(task, sample_pairs(pool(task), size, PER_ANSWER, seed, operator))
-    prompts, wanted = targets(task, tokenizer, template, problems, f"template of {operator}")
+    prompts, answer_tokens = targets(task, tokenizer, template, problems, f"template of {operator}")
     columns: dict[str, Any]
     if isinstance(task, Arithmetic) and task.digit is not None:
         columns = _ask_digits(model, tokenizer, template, f"template of {operator}", task, problems)
     else:
-        columns = dict(ask(model, tokenizer, prompts, wanted))
+        columns = dict(ask(model, tokenizer, prompts, answer_tokens))
         columns["whole_correct"] = columns["correct"]
-    table = problems.assign(prompt=prompts, answer_token=wanted, **columns)
+    table = problems.assign(prompt=prompts, answer_token=answer_tokens, **columns)
     texts = {token: tokenizer.text(token) for token in table["predicted_token"].unique().tolist()}
     return table.assign(predicted=table["predicted_token"].map(texts))

@@ -49,4 +49,4 @@ def read_halves(path: Path, ks: Sequence[int], late: range, width: int) -> dict[
     """By the name of a half of the train prompts (`HALVES`), the shared circuits as in `read_circuits`."""
     table = read_table(path, CIRCUIT_HALVES)
     by_half = {name: table[table["half"] == number] for number, name in enumerate(HALVES, 1)}
-    return {name: {k: circuit_members(own, k, late, width) for k in ks} for name, own in by_half.items()}
+    return {name: {k: circuit_members(rows, k, late, width) for k in ks} for name, rows in by_half.items()}

@@ -22,4 +22,4 @@ def neurons_of(circuit: pd.DataFrame, k: int) -> pd.DataFrame:
 
 def by_layer(circuit: pd.DataFrame, k: int) -> dict[int, np.ndarray]:
     """The numbers of the neurons of the circuit at k, in ascending order, by layer."""
-    return {int(str(layer)): own["neuron"].to_numpy() for layer, own in neurons_of(circuit, k).groupby("layer")}
+    return {int(str(layer)): rows["neuron"].to_numpy() for layer, rows in neurons_of(circuit, k).groupby("layer")}

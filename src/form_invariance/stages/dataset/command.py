@@ -38,12 +38,12 @@ def dataset(
     paths = by_key([*other_censuses, census], "operator")
     censuses = {name: (read_table(path, CENSUS), provenance_of(path)["template"]) for name, path in paths.items()}
     choice = Choice(train, eval, corrupt_seeds, seed)
-    chosen, corrupt = make_dataset(censuses, keys["operator"], choice)
+    dataset_rows, corrupt = make_dataset(censuses, keys["operator"], choice)
     provenance = {
         **{name: provenance_of(census)[name] for name in ("model", "revision")},
         **settings,
         "corrupt": "across_operators" if len(censuses) > 1 else "within_operator",
-        "distinct_answers": distinct_answers(chosen),
+        "distinct_answers": distinct_answers(dataset_rows),
     }
     write_table(corrupt, corrupt_output, CORRUPT, provenance, keys)
-    write_table(chosen, output, DATASET, provenance, keys)
+    write_table(dataset_rows, output, DATASET, provenance, keys)

@@ -36,12 +36,12 @@ def make_dataset(
     Returns:
         The dataset table and the corrupt table.
     """
-    chosen = {
+    datasets = {
         name: choose_dataset(census, choice.train, choice.evaluation, choice.seed, name, template)
         for name, (census, template) in sorted(censuses.items(), key=lambda item: item[0] != operator)
     }
-    train = {name: table[table["split"] == "train"] for name, table in chosen.items()}
-    dataset, operator_train = chosen[operator], train.pop(operator)
+    train = {name: table[table["split"] == "train"] for name, table in datasets.items()}
+    dataset, operator_train = datasets[operator], train.pop(operator)
     if (operator_train["digit"] >= 0).all():
         pool = _train_side(censuses[operator][0], choice.train, choice.evaluation, choice.seed, operator)
         return dataset, digit_partners(operator_train, pool, operator, choice.draws, choice.seed)
@@ -79,14 +79,14 @@ def choose_dataset(
         if split == "train" and (census["digit"] >= 0).all():
             usable = usable[_with_partners(usable)]
         usable = usable.iloc[rng.permutation(len(usable))]
-        chosen = usable.iloc[_diverse(usable, size, rng)]
-        if len(chosen) < size:
+        split_rows = usable.iloc[_diverse(usable, size, rng)]
+        if len(split_rows) < size:
             raise UserError(
-                f"dataset of {name}: of the pairs set apart for {split} the model answers only {len(chosen)} "
+                f"dataset of {name}: of the pairs set apart for {split} the model answers only {len(split_rows)} "
                 f"distinct ones right, but {split}_prompts is {size}; raise census_pairs or lower {split}_prompts"
             )
-        chosen = chosen[[*PROBLEM, "whole_correct"]].iloc[rng.permutation(size)]
-        parts.append(chosen.assign(split=split, index=np.arange(size)))
+        split_rows = split_rows[[*PROBLEM, "whole_correct"]].iloc[rng.permutation(size)]
+        parts.append(split_rows.assign(split=split, index=np.arange(size)))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -127,8 +127,8 @@ def _deal(keys: pd.Series, sizes: dict[str, int], rng: np.random.Generator) -> p
     """Deal the distinct keys to the splits at random, in proportion to their sizes."""
     distinct = np.sort(keys.unique())
     limits = np.cumsum(list(sizes.values()))
-    place = rng.permutation(len(distinct)) * limits[-1] // len(distinct)
-    split = np.array(list(sizes))[np.searchsorted(limits, place, side="right")]
+    slots = rng.permutation(len(distinct)) * limits[-1] // len(distinct)
+    split = np.array(list(sizes))[np.searchsorted(limits, slots, side="right")]
     return keys.map(dict(zip(distinct, split, strict=True)))
 
 
@@ -136,22 +136,22 @@ def _diverse(rows: pd.DataFrame, size: int, rng: np.random.Generator) -> list[in
     """Positions of at most `size` rows, no operand pair twice, every answer once before any comes again."""
     groups = rows.groupby("answer").indices
     answers = list(groups)
-    waiting = {answers[place]: list(groups[answers[place]]) for place in rng.permutation(len(answers))}
+    waiting = {answers[index]: list(groups[answers[index]]) for index in rng.permutation(len(answers))}
     pairs = [frozenset(pair) for pair in zip(rows["a"], rows["b"], strict=True)]
     taken: set[frozenset[int]] = set()
-    chosen: list[int] = []
-    while waiting and len(chosen) < size:
+    positions: list[int] = []
+    while waiting and len(positions) < size:
         # Where a whole round fits, the rarest answers choose first, so that none finds its pairs taken.
-        everyone = size - len(chosen) >= len(waiting)
+        everyone = size - len(positions) >= len(waiting)
         for answer in sorted(waiting, key=lambda answer: len(waiting[answer])) if everyone else list(waiting):
             free = [position for position in waiting[answer] if pairs[position] not in taken]
-            if not free or len(chosen) == size:
+            if not free or len(positions) == size:
                 del waiting[answer]
                 continue
             taken.add(pairs[free[0]])
-            chosen.append(int(free[0]))
+            positions.append(int(free[0]))
             waiting[answer] = free[1:]
-    return chosen
+    return positions
 
 
 def derangement(answers: np.ndarray, rng: np.random.Generator, where: str) -> np.ndarray:
@@ -217,8 +217,8 @@ def draw_corrupt(
             answers, other = (pairs["answer_token"].to_numpy() for pairs in (train, pool))
             partners = pool.iloc[_other_answers(answers, other, rng)]
         else:
-            chosen = derangement(train["answer_token"].to_numpy(), rng, f"dataset of {operator}")
-            partners = train.iloc[chosen].assign(partner_operator=operator)
+            partner_rows = derangement(train["answer_token"].to_numpy(), rng, f"dataset of {operator}")
+            partners = train.iloc[partner_rows].assign(partner_operator=operator)
         partners = partners[["partner_operator", *PROBLEM]].reset_index(drop=True)
         tables.append(partners.assign(corrupt_seed=draw, index=train["index"].to_numpy()))
     return pd.concat(tables, ignore_index=True)
@@ -249,18 +249,18 @@ def digit_partners(train: pd.DataFrame, pool: pd.DataFrame, operator: str, draws
     tables = []
     for draw in range(draws):
         rng = generator(seed, "corrupt", operator, draw)
-        chosen = []
+        partner_rows = []
         for lead, target in zip(leads(train), train["target"], strict=True):
             fits = by_lead[lead][targets[by_lead[lead]] != target]
-            chosen.append(fits[rng.integers(len(fits))])
-        partners = pool.iloc[chosen][list(PROBLEM)].reset_index(drop=True).assign(partner_operator=operator)
+            partner_rows.append(fits[rng.integers(len(fits))])
+        partners = pool.iloc[partner_rows][list(PROBLEM)].reset_index(drop=True).assign(partner_operator=operator)
         tables.append(partners.assign(corrupt_seed=draw, index=train["index"].to_numpy()))
     return pd.concat(tables, ignore_index=True)
 
 
 def _other_answers(answers: np.ndarray, pool: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """For each answer's token a random position of the pool that has another one."""
-    chosen = []
+    partner_rows = []
     for answer in answers:
         fits = np.flatnonzero(pool != answer)
         if not len(fits):
@@ -268,8 +268,8 @@ def _other_answers(answers: np.ndarray, pool: np.ndarray, rng: np.random.Generat
                 f"dataset: the answers of all train prompts have the same token, {answer}; widen the operand "
                 "range, or add rows to the table"
             )
-        chosen.append(fits[rng.integers(len(fits))])
-    return np.array(chosen)
+        partner_rows.append(fits[rng.integers(len(fits))])
+    return np.array(partner_rows)
 
 
 def distinct_answers(dataset: pd.DataFrame) -> dict[str, int]:

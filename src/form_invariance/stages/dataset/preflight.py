@@ -30,13 +30,13 @@ def preflight_table(
         reason = problem(choice.train)
         problems.append(problem)
         fits = _largest([problem], choice.train)
-        asked = census[census["uniform"]]
+        uniform = census[census["uniform"]]
         rows.append(
             {
                 "format": name,
                 "operator": operator,
-                "asked": len(asked),
-                "right": int(asked["correct"].sum()),
+                "asked": len(uniform),
+                "right": int(uniform["correct"].sum()),
                 "enough": not reason,
                 "train_fits": fits,
                 "eval_fits": _evaluation(fits, choice),
@@ -52,13 +52,13 @@ def _partners(
     censuses: Mapping[Cell, tuple[pd.DataFrame, str]], name: str, operator: str, across: bool
 ) -> dict[str, tuple[pd.DataFrame, str]]:
     """The censuses that a cell's corrupt partners come from."""
-    return {of: given for (form, of), given in censuses.items() if form == name and (across or of == operator)}
+    return {of: census for (form, of), census in censuses.items() if form == name and (across or of == operator)}
 
 
-def _problem(given: Mapping[str, tuple[pd.DataFrame, str]], operator: str, choice: Choice, train: int) -> str:
+def _problem(censuses: Mapping[str, tuple[pd.DataFrame, str]], operator: str, choice: Choice, train: int) -> str:
     """The reason why a dataset with this number of train prompts is impossible; empty if it is possible."""
     try:
-        make_dataset(given, operator, Choice(train, _evaluation(train, choice), choice.draws, choice.seed))
+        make_dataset(censuses, operator, Choice(train, _evaluation(train, choice), choice.draws, choice.seed))
     except UserError as error:
         return str(error)
     return ""
@@ -126,8 +126,8 @@ def check(table: pd.DataFrame, choice: Choice, censuses: Mapping[Cell, tuple[pd.
 
 def _is_guessing(census: pd.DataFrame) -> bool:
     """Whether one answer to all problems would be right as often as the model is."""
-    asked = census[census["uniform"]]
-    return bool(asked["correct"].sum() <= asked["target"].value_counts().max())
+    uniform = census[census["uniform"]]
+    return bool(uniform["correct"].sum() <= uniform["target"].value_counts().max())
 
 
 def check_left(censuses: Mapping[Cell, tuple[pd.DataFrame, str]], choice: Choice, across: bool = False) -> None:
@@ -144,10 +144,10 @@ def check_left(censuses: Mapping[Cell, tuple[pd.DataFrame, str]], choice: Choice
         dataset, _ = make_dataset(_partners(censuses, name, operator, across), operator, choice)
         taken |= set(map(frozenset, zip(dataset["a"], dataset["b"], strict=True)))
     for (_, operator), (census, _) in censuses.items():
-        asked = census[census["uniform"]]
-        if set(map(frozenset, zip(asked["a"], asked["b"], strict=True))) <= taken:
+        uniform = census[census["uniform"]]
+        if set(map(frozenset, zip(uniform["a"], uniform["b"], strict=True))) <= taken:
             raise UserError(
-                f"all {len(asked)} problems of {operator} are train or eval prompts of some format, so that none "
-                "is left for the means that replace ablated activations; lower train_prompts and eval_prompts, or "
-                "raise census_pairs (a table needs more rows)"
+                f"all {len(uniform)} problems of {operator} are train or eval prompts of some format, so that "
+                "none is left for the means that replace ablated activations; lower train_prompts and "
+                "eval_prompts, or raise census_pairs (a table needs more rows)"
             )

@@ -50,9 +50,9 @@ def eval_rows(dataset: pd.DataFrame) -> pd.DataFrame:
 
 def eval_prompts(dataset: pd.DataFrame, tokenizer: PromptTokenizer, device: torch.device) -> tuple[Tensor, Tensor]:
     """The eval prompts' tokens (P, T) and answers' token ids (P,)."""
-    chosen = eval_rows(dataset)
-    tokens = torch.from_numpy(tokenizer.encode_batch(chosen["prompt"].tolist()))
-    return tokens.to(device), torch.tensor(chosen["answer_token"].tolist(), device=device)
+    rows = eval_rows(dataset)
+    tokens = torch.from_numpy(tokenizer.encode_batch(rows["prompt"].tolist()))
+    return tokens.to(device), torch.tensor(rows["answer_token"].tolist(), device=device)
 
 
 def read_eval(path: Path, tokenizer: PromptTokenizer, device: torch.device) -> tuple[Tensor, Tensor]:

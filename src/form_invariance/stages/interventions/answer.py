@@ -48,23 +48,23 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     names = rows[["format", "operator"]].itertuples(index=False, name=None)
     cells = [tuple(slice(None) if name == ALL else name for name in cell) for cell in names]
     rows = rows.assign(n_neurons=[int(sizes.loc[cell].sum()) for cell in cells])
-    asked = {"sufficient": "keep_only", "necessary": "knockout"}
-    return [_answer(rows[rows["intervention"] == name], k, name, question) for question, name in asked.items()]
+    questions = {"sufficient": "keep_only", "necessary": "knockout"}
+    return [_answer(rows[rows["intervention"] == name], k, name, question) for question, name in questions.items()]
 
 
-def _answer(rows: pd.DataFrame, k: int, intervention: str, asked: str) -> Answer:
+def _answer(rows: pd.DataFrame, k: int, intervention: str, question_name: str) -> Answer:
     """The answer to a question from the rows of its intervention and of one k."""
-    question = QUESTIONS[asked].label
+    question = QUESTIONS[question_name].label
     opening, compared = _WORDS[intervention]
-    every = overall(rows)
+    overall_rows = overall(rows)
     cells = rows[rows["format"] != ALL].drop_duplicates(["format", "operator"])
     count, empty = len(cells), int((cells["n_neurons"] == 0).sum())
     shown = rows[list(_SHOWN)].rename(columns=_SHOWN)
     if empty == count:
         sentence = f"No neuron is shared in any of the {count} cells, so this is undefined."
         return Answer(question, sentence, shown)
-    decided = every[every["metric"] == PRIMARY].iloc[0]
-    metrics = ", ".join(_metric(row) for row in every.to_dict("records"))
+    decided = overall_rows[overall_rows["metric"] == PRIMARY].iloc[0]
+    metrics = ", ".join(_metric(row) for row in overall_rows.to_dict("records"))
     sentence = (
         f"{opening.format(k=k)} {metrics}; means over {count - empty} cells. {compared} By "
         f"{decided['metric']}, the primary metric: {decided['verdict']}."

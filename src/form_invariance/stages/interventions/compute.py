@@ -80,9 +80,10 @@ def neuron_sets(
 def also_by_template(sets: Sequence[NeuronSet]) -> list[NeuronSet]:
     """The sets that are tried with the template's own means too: every circuit, and one random control of it."""
     return [
-        some
-        for some in sets
-        if some.label["neurons"] == CIRCUIT or (some.label["neurons"], some.label["seed"]) == ("random", 0)
+        neuron_set
+        for neuron_set in sets
+        if neuron_set.label["neurons"] == CIRCUIT
+        or (neuron_set.label["neurons"], neuron_set.label["seed"]) == ("random", 0)
     ]
 
 
@@ -195,7 +196,7 @@ def cell_tables(
         for name, readout in baselines.items()
     ]
     sizes = np.array(list(map(len, sets)))
-    present = [some for some in sets if len(some)]
+    present = [neuron_set for neuron_set in sets if len(neuron_set)]
     labels = labels_of(sets).reindex(columns=["neurons", "k", "seed"])
     summaries = []
     for intervention, positions, readout in runs:
@@ -250,8 +251,8 @@ def cell(
     for name, cache in means.items():
         tried = sets if name == FORMAT_MEANS else also_by_template(sets)
         parts.append(cell_tables(run_cell(started, tried, cache), tried, name, choices))
-        for by_half, some in with_half_means(tried, cache):
-            summary, prompts = cell_tables(run_cell(started, some, by_half), some, name, choices)
+        for by_half, half_sets in with_half_means(tried, cache):
+            summary, prompts = cell_tables(run_cell(started, half_sets, by_half), half_sets, name, choices)
             parts.append((summary, prompts[prompts["neurons"] != "none"]))
     summary, prompts = (pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True))
     return summary, prompts

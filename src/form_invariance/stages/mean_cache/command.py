@@ -38,20 +38,21 @@ def mean_cache(
     if template_outputs and len(template_outputs) != len(paths):
         raise UserError(f"--template-outputs: give one file for each of the {len(paths)} tables of --censuses")
     excluded = [read_table(path, DATASET) for path in exclude]
-    chosen = compute.choose_prompts(read_tables(paths, CENSUS), excluded, prompts, seed)
+    operator_prompts = compute.choose_prompts(read_tables(paths, CENSUS), excluded, prompts, seed)
     decoder, tokenizer = load_model(model)
-    sums = {name: compute.activation_sums(decoder, tokenizer, texts) for name, texts in chosen.items()}
+    sums = {name: compute.activation_sums(decoder, tokenizer, texts) for name, texts in operator_prompts.items()}
     of_format = {name: value for name, value in common_keys(*censuses).items() if name != "operator"}
-    written = [(output, list(chosen), of_format)]
+    written = [(output, list(operator_prompts), of_format)]
     written += [
-        (path, [name], common_keys(paths[name])) for name, path in zip(chosen, template_outputs, strict=False)
+        (path, [name], common_keys(paths[name]))
+        for name, path in zip(operator_prompts, template_outputs, strict=False)
     ]
     for path, operators, keys in written:
         cache = compute.means_of([sums[name] for name in operators], decoder.config.n_layers)
         provenance = {
             **settings,
             "device": str(decoder.device),
-            "prompts": {name: len(chosen[name]) for name in operators},
+            "prompts": {name: len(operator_prompts[name]) for name in operators},
             "positions": len(cache.count),
         }
         write_tensors(to_tensors(cache), path, "mean_cache", provenance, keys)

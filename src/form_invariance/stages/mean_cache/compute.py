@@ -38,7 +38,7 @@ def choose_prompts(
         UserError: an operator has none left.
     """
     taken = {frozenset(pair) for table in excluded for pair in zip(table["a"], table["b"], strict=True)}
-    chosen = {}
+    operator_prompts = {}
     for operator, census in censuses.items():
         free = np.array([frozenset(pair) not in taken for pair in zip(census["a"], census["b"], strict=True)])
         pool = census.loc[census["uniform"] & free, "prompt"].to_numpy()
@@ -48,8 +48,8 @@ def choose_prompts(
                 "the operand range"
             )
         order = generator(seed, "mean-cache", operator).permutation(len(pool))
-        chosen[operator] = pool[order[: -(-prompts // len(censuses))]].tolist()
-    return chosen
+        operator_prompts[operator] = pool[order[: -(-prompts // len(censuses))]].tolist()
+    return operator_prompts
 
 
 @torch.no_grad()
@@ -66,8 +66,8 @@ def activation_sums(
         (P, 2, m), `heads.L` (P, 2, H, D) and `squares.L` (1, 2, m), the squares of the last token's activations.
     """
     sums: dict[str, Tensor] = {}
-    every = torch.from_numpy(tokenizer.encode_batch(prompts)).to(model.device)
-    for _, tokens in by_length(every, batch):
+    all_tokens = torch.from_numpy(tokenizer.encode_batch(prompts)).to(model.device)
+    for _, tokens in by_length(all_tokens, batch):
         for name, part in _sums_of_batch(model, tokens, int(tokenizer.bos is not None)).items():
             sums[name] = _joined([sums[name], part]) if name in sums else part
     return sums
@@ -131,10 +131,10 @@ def means_of(sums: Sequence[dict[str, Tensor]], layers: int) -> MeanCache:
 
 def _means(total: dict[str, Tensor], layers: int) -> MeanCache:
     """Means from sums over some prompts, at the positions that at least one of them has."""
-    known = int((total["count"] > 0).sum())
+    positions = int((total["count"] > 0).sum())
 
     def mean(name: str) -> Tensor:
-        values = total[name][:known]
+        values = total[name][:positions]
         counts = total["count"][: len(values)].view(-1, *[1] * (values.dim() - 1))
         return values / counts
 
@@ -147,7 +147,9 @@ def _means(total: dict[str, Tensor], layers: int) -> MeanCache:
     neurons, squares = of_layers("neurons"), of_layers("squares")
     # In double precision: what varies little around a large mean would be rounding.
     variance = [(square[0] - means[0] ** 2).clamp_min(0) for square, means in zip(squares, neurons, strict=True)]
-    return MeanCache(single(neurons), single(of_layers("heads")), single(variance), total["count"][:known].float())
+    return MeanCache(
+        single(neurons), single(of_layers("heads")), single(variance), total["count"][:positions].float()
+    )
 
 
 def compute(model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[Sequence[str]]) -> MeanCache:
@@ -163,8 +165,8 @@ def last_token_means(model: Decoder, tokens: Tensor, first: int) -> MeanCache:
     post = last_token_neurons(model, tokens, first)  # (late layers, P, m)
     earlier = [post.new_empty(0, model.config.d_mlp)] * first
 
-    def over(some: Tensor) -> MeanCache:
-        return MeanCache([*earlier, *some.mean(1)[:, None]], [], [], some.new_full((1,), some.shape[1]))
+    def over(part: Tensor) -> MeanCache:
+        return MeanCache([*earlier, *part.mean(1)[:, None]], [], [], part.new_full((1,), part.shape[1]))
 
     whole = over(post)
     if len(tokens) > 1:

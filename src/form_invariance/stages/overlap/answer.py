@@ -22,9 +22,9 @@ INPUTS = {"overlap": OVERLAP, "reliability": RELIABILITY, "format_correlation": 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """The overlap of all formats compared with chance and with the ceiling, and the correlation of the effects."""
-    every, again = all_formats(tables["overlap"]), tables["reliability"]
-    own = every[every["k"] == k]
-    rows = own.set_index("operator")[["jaccard", "low", "high", "chance"]]
+    overlaps, again = all_formats(tables["overlap"]), tables["reliability"]
+    at_size = overlaps[overlaps["k"] == k]
+    rows = at_size.set_index("operator")[["jaccard", "low", "high", "chance"]]
     by_kind = again[again["k"] == k].groupby(["operator", "kind"])["jaccard"].mean().unstack("kind")
     parts = by_kind.reindex(index=rows.index, columns=["across_parts", "parts"])
     table = rows.join(parts).reset_index()
@@ -33,15 +33,15 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     )
     means = table[["Jaccard", "chance", "Jaccard by parts", "ceiling of that"]].mean()
     jaccard, chance, across, ceiling = (percent(mean, 1) for mean in means)
-    neurons, candidates = (percent(own[f"chance_{kind}"].mean(), 1) for kind in ("neurons", "candidates"))
-    nothing = nothing_claimed(k, own["candidates"].min())
+    neurons, candidates = (percent(at_size[f"chance_{kind}"].mean(), 1) for kind in ("neurons", "candidates"))
+    nothing = nothing_claimed(k, at_size["candidates"].min())
     but = nothing and f", but {nothing}"
     sentence = (
         f"{jaccard} of the neurons that are among the best {k} of a layer in any format are among them in all "
         f"formats (mean over operators); by chance {chance}, the larger of {neurons} for random neurons of the "
         f"layer and {candidates} for random candidates. If each format is ranked by a part of its "
         f"prompts, they overlap by {across}; as many parts of one format's prompts overlap by {ceiling}, the "
-        f"most to expect. The Jaccard is surely above chance {in_how_many(beyond_chance(own)['low'] > 0)} "
+        f"most to expect. The Jaccard is surely above chance {in_how_many(beyond_chance(at_size)['low'] > 0)} "
         f"operators{but}. {_best(again[again['k'] == k], k)} "
         f"{_correlation(tables['format_correlation'])}"
     )

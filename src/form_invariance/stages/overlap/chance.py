@@ -68,7 +68,7 @@ def expected_jaccard(sizes: tuple[int, ...], regions: Regions, seed: int = 0) ->
     a, b, *others = sizes
     if len(others) > 1 or (others and len(regions) > 1):
         return float(random_jaccards(sizes, regions, seed).mean())
-    first, second = (sum(number for sets, number in regions if sets[place]) for place in (0, 1))
+    first, second = (sum(number for sets, number in regions if sets[index]) for index in (0, 1))
     both = sum(number for sets, number in regions if sets[0] and sets[1])
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, max(first, second) + 1)))])
     eligible = _hypergeometric(first, both, a, log_factorial)
@@ -94,10 +94,10 @@ def random_jaccards(sizes: tuple[int, ...], regions: Regions, seed: int = 0) -> 
     counts = np.array([number for _, number in regions])
     rng = generator(seed, "random-jaccards", *sizes, *regions)
     common = union = np.zeros((DRAWS, len(counts)), dtype=np.int64)  # in each region
-    for place, size in enumerate(sizes):
-        may = np.array([sets[place] for sets, _ in regions])
+    for index, size in enumerate(sizes):
+        may = np.array([sets[index] for sets, _ in regions])
         members = rng.multivariate_hypergeometric(np.where(may, counts, 0), size, DRAWS)
         again = rng.hypergeometric(union, counts - union, members)
-        common = rng.hypergeometric(common, union - common, again) if place else members
+        common = rng.hypergeometric(common, union - common, again) if index else members
         union = union + members - again
     return np.asarray(common.sum(1) / union.sum(1))

@@ -70,7 +70,9 @@ def overlap_table(cells: Mapping[str, Effects], ks: Sequence[int], resamples: in
     tables = []
     for (k, group), counts in counted.items():
         candidates_of, chances_of, *sums = (np.array(values) for values in zip(*counts, strict=True))
-        table = _of_group([EVERY_LAYER, *layers], chances_of, *(np.vstack([some.sum(0), some]) for some in sums))
+        table = _of_group(
+            [EVERY_LAYER, *layers], chances_of, *(np.vstack([sizes.sum(0), sizes]) for sizes in sums)
+        )
         table["candidates"] = [candidates_of.min(), *candidates_of]
         tables.append(table.assign(k=k, formats=joined(group)))
     return pd.concat(tables, ignore_index=True)
@@ -105,7 +107,7 @@ def _of_group(
         union: likewise.
     """
     weights, total = members[1:].sum(1), members[0].sum() or np.nan
-    neurons, candidates = (np.append(np.nansum(own * weights) / total, own) for own in chances.T[:2])
+    neurons, candidates = (np.append(np.nansum(chance * weights) / total, chance) for chance in chances.T[:2])
     spread = np.append(np.nansum((chances[:, 2] * weights) ** 2) ** 0.5 / total, chances[:, 2])
     jaccards = jaccard(np.stack([common, union]))
     low, high = normal_interval(jaccards[0, 0], jaccards[0, 1:], UNSEEN / max(1, union[0, 0]))
@@ -162,7 +164,7 @@ def _comparisons(cells: Mapping[str, Effects], seed: int) -> Iterator[tuple[str,
         yield (
             joined(cells),
             "across_parts",
-            lambda layer: [ranks_of(layer)[place] for place, ranks_of in enumerate(by_part.values())],
+            lambda layer: [ranks_of(layer)[index] for index, ranks_of in enumerate(by_part.values())],
         )
 
 
@@ -202,7 +204,7 @@ def _best(cell: Effects, layers: Sequence[int], ks: Sequence[int]) -> Iterator[t
         sizes = pd.DataFrame(np.abs(cell.by_prompt(layer)))  # (P, C)
         columns = {"raising": cell.probability_change[layer] > 0, "largest_prompt": sizes.max() / sizes.sum()}
         tables.append(pd.DataFrame({"rank": cell.ranks(layer)[cell.candidates[layer]], **columns}))
-    every = pd.concat(tables)
+    candidates = pd.concat(tables)
     for k, by_probability in zip(ks, pooled_jaccards(both, layers, ks)[0], strict=True):
-        best = every[every["rank"] < k]
+        best = candidates[candidates["rank"] < k]
         yield k, by_probability, best["raising"].mean(), best["largest_prompt"].median()

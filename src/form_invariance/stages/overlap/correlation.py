@@ -106,16 +106,16 @@ def format_correlation_table(cells: Mapping[Cell, Measured], resamples: int, see
     of = {operator: {cell: cells[cell] for cell in cells if cell[1] == operator} for operator in operators}
     products = {operator: [_products(formats, layer) for layer in layers] for operator, formats in of.items()}
     rows: list[Row] = []
-    for place, layer in enumerate((EVERY_LAYER, *layers)):
-        chosen = slice(place - 1, place) if place else slice(None)
-        every: list[Correlation] = []
+    for index, layer in enumerate((EVERY_LAYER, *layers)):
+        layer_slice = slice(index - 1, index) if index else slice(None)
+        all_pairs: list[Correlation] = []
         for operator, formats in of.items():
-            summed = _pooled(products[operator][chosen])
+            summed = _pooled(products[operator][layer_slice])
             pairs = _correlations(summed, formats, weights)
             rows += _rows(operator, layer, pairs, summed.neurons)
-            every += pairs
-        common = sum(len(_common_neurons(cells, number)) for number in layers[chosen])
-        rows += _rows(ALL, layer, every, common)[-1:]
+            all_pairs += pairs
+        common = sum(len(_common_neurons(cells, number)) for number in layers[layer_slice])
+        rows += _rows(ALL, layer, all_pairs, common)[-1:]
     return pd.DataFrame(rows, columns=list(FORMAT_CORRELATION.columns))
 
 
@@ -138,40 +138,44 @@ def _products(cells: Mapping[Cell, Measured], layer: int) -> Products:
     return Products(
         len(neurons),
         max(len(neurons) - 1, 0),
-        {(one, two): means[one] @ means[two].T for one in cells for two in cells},
-        {(one, two): np.array(placed[one] @ placed[two]) for one in cells for two in cells},
+        {(first, second): means[first] @ means[second].T for first in cells for second in cells},
+        {(first, second): np.array(placed[first] @ placed[second]) for first in cells for second in cells},
     )
 
 
 def _pooled(layers: Sequence[Products]) -> Products:
     """The products over several layers."""
     means, ranks = (
-        {pair: np.asarray(np.sum([one[pair] for one in every], axis=0)) for pair in every[0]}
-        for every in ([layer.means for layer in layers], [layer.ranks for layer in layers])
+        {pair: np.asarray(np.sum([products[pair] for products in by_layer], axis=0)) for pair in by_layer[0]}
+        for by_layer in ([layer.means for layer in layers], [layer.ranks for layer in layers])
     )
     return Products(sum(layer.neurons for layer in layers), sum(layer.degrees for layer in layers), means, ranks)
 
 
 def _covariance(
-    products: Products, cells: Mapping[Cell, Measured], weights: Mapping[Cell, np.ndarray], one: Cell, two: Cell
+    products: Products,
+    cells: Mapping[Cell, Measured],
+    weights: Mapping[Cell, np.ndarray],
+    first: Cell,
+    second: Cell,
 ) -> np.ndarray:
     """Covariance over neurons of two cells' true effects, or variance of one cell's, without noise, (1 + R,)."""
-    same = cells[one].answers[:, None, :, None] == cells[two].answers[None, :, None, :]
+    same = cells[first].answers[:, None, :, None] == cells[second].answers[None, :, None, :]
     apart = ~same.any((0, 1))  # (P, Q)
-    summed = mean_where(products.means[one, two], apart, weights[one], weights[two])
+    summed = mean_where(products.means[first, second], apart, weights[first], weights[second])
     return np.asarray(summed / (products.degrees or np.nan))
 
 
-def mean_where(products: np.ndarray, chosen: np.ndarray, one: np.ndarray, two: np.ndarray) -> np.ndarray:
-    """Mean of chosen products (P, Q) by the weights of the prompts, (R, P) and (R, Q); NaN without any, (R,)."""
-    count = ((one @ chosen) * two).sum(-1)
-    return np.asarray(((one @ (products * chosen)) * two).sum(-1) / np.where(count > 0, count, np.nan))
+def mean_where(products: np.ndarray, mask: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Mean of the products (P, Q) in a mask by the prompts' weights (R, P) and (R, Q); NaN without any, (R,)."""
+    count = ((first @ mask) * second).sum(-1)
+    return np.asarray(((first @ (products * mask)) * second).sum(-1) / np.where(count > 0, count, np.nan))
 
 
-def _ratio(product: np.ndarray, one: np.ndarray, two: np.ndarray) -> np.ndarray:
-    """product / sqrt(one two); NaN where one of them is not positive."""
-    positive = (one > 0) & (two > 0)
-    return np.asarray(product / np.sqrt(np.where(positive, one * two, np.nan)))
+def _ratio(product: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """product / sqrt(first second); NaN where one of them is not positive."""
+    positive = (first > 0) & (second > 0)
+    return np.asarray(product / np.sqrt(np.where(positive, first * second, np.nan)))
 
 
 def _correlations(
@@ -187,34 +191,34 @@ def _correlations(
     reliability = {
         cell: float(sums[0] / observed[cell]) if observed[cell] > 0 else np.nan for cell, sums in signal.items()
     }
-    pairs = []
-    for one, two in every_two(cells):
-        both = products.means[one, two].mean() / (products.degrees or np.nan)
-        corrected = _ratio(_covariance(products, cells, weights, one, two), signal[one], signal[two])
-        reliable = min(reliability[one], reliability[two]) >= RELIABLE
+    pairs, ranks = [], products.ranks
+    for first, second in every_two(cells):
+        both = products.means[first, second].mean() / (products.degrees or np.nan)
+        corrected = _ratio(_covariance(products, cells, weights, first, second), signal[first], signal[second])
+        reliable = min(reliability[first], reliability[second]) >= RELIABLE
         pairs.append(
             Correlation(
-                joined((one[0], two[0])),
-                float(_ratio(both, observed[one], observed[two])),
-                float(_ratio(products.ranks[one, two], products.ranks[one, one], products.ranks[two, two])),
-                (reliability[one], reliability[two]),
+                joined((first[0], second[0])),
+                float(_ratio(both, observed[first], observed[second])),
+                float(_ratio(ranks[first, second], ranks[first, first], ranks[second, second])),
+                (reliability[first], reliability[second]),
                 corrected if reliable else np.full_like(corrected, np.nan),
             )
         )
     return pairs
 
 
-def _rows(operator: str, layer: int, every: Sequence[Correlation], neurons: int) -> list[Row]:
+def _rows(operator: str, layer: int, pairs: Sequence[Correlation], neurons: int) -> list[Row]:
     """Rows of the table: each pair of formats, then their mean."""
     rows: list[Row] = []
-    for pair in every:
+    for pair in pairs:
         values = pair.pearson, pair.spearman, *pair.reliability, *resampled_interval(pair.corrected)
         rows.append((operator, layer, pair.formats, *values, neurons))
-    if every:
-        pearson = float(np.mean([pair.pearson for pair in every]))
-        spearman = float(np.mean([pair.spearman for pair in every]))
-        reliability = float(np.mean([pair.reliability for pair in every]))
-        known = [pair.corrected for pair in every if not np.isnan(pair.corrected[0])]
-        corrected = resampled_interval(np.mean(known, axis=0)) if known else (np.nan, np.nan, np.nan)
+    if pairs:
+        pearson = float(np.mean([pair.pearson for pair in pairs]))
+        spearman = float(np.mean([pair.spearman for pair in pairs]))
+        reliability = float(np.mean([pair.reliability for pair in pairs]))
+        defined = [pair.corrected for pair in pairs if not np.isnan(pair.corrected[0])]
+        corrected = resampled_interval(np.mean(defined, axis=0)) if defined else (np.nan, np.nan, np.nan)
         rows.append((operator, layer, ALL, pearson, spearman, reliability, reliability, *corrected, neurons))
     return rows

@@ -63,16 +63,16 @@ def _pairs(cells: Sequence[Cell]) -> Iterator[tuple[str, str, np.ndarray]]:
     """
     formats, operators = (np.array(names) for names in zip(*cells, strict=True))
     other_format, other_operator = formats[:, None] != formats, operators[:, None] != operators
-    every = list(dict.fromkeys(operators.tolist()))
-    for place, differs in enumerate(DIFFERENCES):
-        mask = place == other_format + 2 * other_operator
+    distinct = list(dict.fromkeys(operators.tolist()))
+    for number, differs in enumerate(DIFFERENCES):
+        mask = number == other_format + 2 * other_operator
         yield differs, ALL, mask
-        for group in every_two(every) if differs in (OPERATOR, BOTH) else ():
+        for group in every_two(distinct) if differs in (OPERATOR, BOTH) else ():
             inside = np.isin(operators, group)
             yield differs, joined(group), mask & inside & inside[:, None]
-        for name in every if differs != OPERATOR else ():
-            own = operators == name
-            yield differs, name, mask & (own | own[:, None])
+        for name in distinct if differs != OPERATOR else ():
+            of_operator = operators == name
+            yield differs, name, mask & (of_operator | of_operator[:, None])
 
 
 def differing_table(
@@ -106,8 +106,8 @@ def differing_table(
     layers = common_layers({**cells, **variants}, ks)
     rows = []
     if min(effects.prompts for effects in cells.values()) >= 2:
-        every = _jaccards(cells, ks, None, seed), _jaccards(cells, ks, resamples, seed), _shuffled(cells, ks, seed)
-        for k, values, resampled, chance in zip(ks, *every, strict=True):
+        by_k = _jaccards(cells, ks, None, seed), _jaccards(cells, ks, resamples, seed), _shuffled(cells, ks, seed)
+        for k, values, resampled, chance in zip(ks, *by_k, strict=True):
             rows += [(k, *row) for row in _of_size(list(cells), values, resampled, chance, k * len(layers))]
         for name, values, resampled in _by_wording(cells, variants, ks, resamples, seed):
             for k, point, spread in zip(ks, values, resampled, strict=True):
@@ -129,8 +129,11 @@ def _jaccards(cells: Mapping[Cell, Effects], ks: Sequence[int], number: int | No
 
 def _shuffled(cells: Mapping[Cell, Effects], ks: Sequence[int], seed: int) -> np.ndarray:
     """Jaccards between halves of each cell's prompts whose effects are shuffled, (ks, cells)."""
-    found = [between_shuffled_halves(own, _weights(cell, own, None, seed), ks) for cell, own in cells.items()]
-    return np.stack(found, axis=-1).mean(1)
+    jaccards = [
+        between_shuffled_halves(effects, _weights(cell, effects, None, seed), ks)
+        for cell, effects in cells.items()
+    ]
+    return np.stack(jaccards, axis=-1).mean(1)
 
 
 def _by_wording(
@@ -140,21 +143,21 @@ def _by_wording(
 
     For all operators, then for each that has variants.
     """
-    found: dict[str, list[list[np.ndarray]]] = {}
+    by_operator: dict[str, list[list[np.ndarray]]] = {}
     for (form, operator), effects in cells.items():
-        own = {
+        cell_variants = {
             cell: variant
             for cell, variant in variants.items()
             if (cell[0].split(VARIANT)[0], cell[1]) == (form, operator)
         }
-        if own:
-            wordings = {(form, operator): effects, **own}
+        if cell_variants:
+            wordings = {(form, operator): effects, **cell_variants}
             other = ~np.eye(len(wordings), dtype=bool)
             jaccards = [_jaccards(wordings, ks, number, seed)[:, :, other] for number in (None, resamples)]
             for name in (ALL, operator):
-                found.setdefault(name, []).append(jaccards)
-    for name, groups in found.items():
-        values, resampled = (np.concatenate(some, axis=-1) for some in zip(*groups, strict=True))
+                by_operator.setdefault(name, []).append(jaccards)
+    for name, groups in by_operator.items():
+        values, resampled = (np.concatenate(parts, axis=-1) for parts in zip(*groups, strict=True))
         yield name, values, resampled
 
 

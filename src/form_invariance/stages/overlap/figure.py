@@ -103,21 +103,21 @@ def overlap(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
 
     Two operators of one format are compared with the pairs of formats: both are overlaps of two sets.
     """
-    every = all_formats(tables["overlap"])
+    all_format_rows = all_formats(tables["overlap"])
     pooled = of_all_layers(tables["overlap"])
-    pairs = pooled.drop(every.index)
+    pairs = pooled.drop(all_format_rows.index)
     again = tables["reliability"]
     by = ["operator", "k"]
     others = with_another(tables["operator_overlap"])
     table = pd.concat(
         [
-            line(every, "all formats", "jaccard", "low", "high"),
+            line(all_format_rows, "all formats", "jaccard", "low", "high"),
             line(again[again["kind"] == "across_parts"], PARTS_ACROSS, "jaccard"),
             spread(again[again["kind"] == "parts"], by, PARTS_WITHIN, "jaccard"),
             line(pairs, pairs["formats"], "jaccard", "low", "high"),
             mean(again[again["kind"] == "corrupt_seed"], by, "other corrupt partners", "jaccard"),
             spread(others, by, OTHER_OPERATOR, "jaccard"),
-            *(line(every, name, name) for name in ("chance_neurons", "chance_candidates")),
+            *(line(all_format_rows, name, name) for name in ("chance_neurons", "chance_candidates")),
             mean(pairs, by, "two_candidates", "chance_candidates"),
         ]
     )

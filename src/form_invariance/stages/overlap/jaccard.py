@@ -38,7 +38,7 @@ def pooled_jaccards(ranks_of: RanksOf, layers: Iterable[int], ks: Sequence[int])
     counts = []
     for layer in layers:
         ranks = ranks_of(layer)
-        counts.append(np.stack([set_sizes([some < k for some in ranks]) for k in ks], axis=-1))  # (2, R, ks)
+        counts.append(np.stack([set_sizes([rank < k for rank in ranks]) for k in ks], axis=-1))  # (2, R, ks)
     return jaccard(np.sum(counts, axis=0))
 
 
@@ -102,15 +102,15 @@ def between_halves(
     repeats, number = len(next(iter(weights.values()))), len(cells)
     counts = np.zeros((2, len(ks), repeats, number, number))
     for start in range(0, repeats, _AT_ONCE):
-        some = slice(start, start + _AT_ONCE)
+        batch = slice(start, start + _AT_ONCE)
         for layer in next(iter(cells.values())).candidates:
             ranks = np.stack(
-                [cell.ranks(layer, partial(np.matmul, weights[name][some])) for name, cell in cells.items()]
+                [cell.ranks(layer, partial(np.matmul, weights[name][batch])) for name, cell in cells.items()]
             )  # (cells, R, 2, width)
-            for place, k in enumerate(ks):
+            for index, k in enumerate(ks):
                 tops = (ranks < k).astype(np.float32)
                 first, second = tops[:, :, 0].swapaxes(0, 1), tops[:, :, 1].swapaxes(0, 1)  # (R, cells, width)
                 common = first @ second.swapaxes(1, 2)
-                counts[0, place, some] += common
-                counts[1, place, some] += first.sum(-1)[:, :, None] + second.sum(-1)[:, None, :] - common
+                counts[0, index, batch] += common
+                counts[1, index, batch] += first.sum(-1)[:, :, None] + second.sum(-1)[:, None, :] - common
     return jaccard(counts)

@@ -39,10 +39,12 @@ def operator_overlap(
     """
     settings = recorded(locals())
 
-    own, problems, partners = matching_cells(effects=effects, datasets=datasets, corrupt_tables=corrupt_tables)
-    of_variants = by_cell(variant_effects)
-    every = read_effects({**own, **of_variants}, Membership(membership, seed))
-    cells, variants = ({cell: every[cell] for cell in some} for some in (own, of_variants))
+    cell_paths, problems, partners = matching_cells(
+        effects=effects, datasets=datasets, corrupt_tables=corrupt_tables
+    )
+    variant_paths = by_cell(variant_effects)
+    all_effects = read_effects({**cell_paths, **variant_paths}, Membership(membership, seed))
+    cells, variants = ({cell: all_effects[cell] for cell in paths} for paths in (cell_paths, variant_paths))
     ks, keys = sorted(set(k)), common_keys(*effects)
     pairs = operator_overlap_table(cells, ks, bootstrap, seed)
     write_table(pairs, output, OPERATOR_OVERLAP, settings, keys)

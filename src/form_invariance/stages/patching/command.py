@@ -40,7 +40,7 @@ def patching(
     train = read_train(dataset, corrupt_table, run.tokenizer, run.model.device)
     candidates = read_candidates(attribution, run.late, run.model.device)
     tensors = to_tensors(patch_candidates(run, train, candidates, RANKINGS[ranking]), candidates)
-    effects = {name: one.cpu().numpy() for name, one in tensors.items()}
+    effects = {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
     estimates = read_table(attribution, ATTRIBUTION)
     table = rank_cell(effects, estimates)
     provenance = {

@@ -104,25 +104,25 @@ def patch_layers(
     caches = [(rows, build_cache(model, chunk, first)) for rows, chunk in by_length(tokens, len(tokens))]
     groups = [(rows, cache, near_readout(model, cache.residual[-1], readouts)) for rows, cache in caches]
     effects = {}
-    for layer, wanted in candidates.items():
-        of_layer = torch.empty(2, *answers.shape[:2], len(wanted), device=tokens.device)
+    for layer, neurons in candidates.items():
+        of_layer = torch.empty(2, *answers.shape[:2], len(neurons), device=tokens.device)
         for draw in range(len(corrupt)):
             for rows, cache, near in groups:
                 for start in range(0, len(rows), batch):
                     piece = slice(start, start + batch)
                     prompts = rows[piece]
-                    activations = corrupt[draw, layer - first, prompts][:, wanted]
+                    activations = corrupt[draw, layer - first, prompts][:, neurons]
                     of_layer[:, draw, prompts] = patch_neurons(
                         model,
                         select(cache, piece),
                         layer,
-                        wanted,
+                        neurons,
                         activations,
                         answers[draw, prompts],
                         None if near is None else near[piece],
                         metric,
                     )
-                    done(len(prompts) * len(wanted))
+                    done(len(prompts) * len(neurons))
         effects[layer] = of_layer
     return effects
 

@@ -22,16 +22,16 @@ def probe(*, model: ModelOptions, censuses: Files, prompts: int, seed: Seed, out
     """
     settings = recorded(locals())
 
-    chosen = compute.choose_prompts(read_tables(by_cell(censuses), CENSUS), prompts, seed)
-    formats = list(chosen["format"].unique())
+    prompt_rows = compute.choose_prompts(read_tables(by_cell(censuses), CENSUS), prompts, seed)
+    formats = list(prompt_rows["format"].unique())
     decoder, tokenizer = load_model(model)
-    table = compute.run(decoder, tokenizer, chosen, seed, last_only=len(formats) > 1)
-    labels = compute.token_labels(tokenizer, chosen) if len(formats) == 1 else [""]
+    table = compute.run(decoder, tokenizer, prompt_rows, seed, last_only=len(formats) > 1)
+    labels = compute.token_labels(tokenizer, prompt_rows) if len(formats) == 1 else [""]
     provenance = {
         **settings,
         "device": str(decoder.device),
         "formats": formats,
-        "prompts": chosen.groupby(["format", "operator"], sort=False).size().unstack().T.to_dict(),
+        "prompts": prompt_rows.groupby(["format", "operator"], sort=False).size().unstack().T.to_dict(),
         "test_share": compute.TEST_SHARE,
     }
     tokens = table["position"].map(dict(enumerate(labels)))

@@ -60,18 +60,18 @@ def choose_prompts(
         if usable.empty:
             raise UserError(f"probe: the model answers no uniform census pair of {name}/{operator} right")
         parts.append(usable[["a", "b", "answer_token", "fields", "prompt"]].assign(format=name, operator=operator))
-    chosen = pd.concat(parts, ignore_index=True)
-    low, high = np.minimum(chosen["a"], chosen["b"]), np.maximum(chosen["a"], chosen["b"])
+    prompt_rows = pd.concat(parts, ignore_index=True)
+    low, high = np.minimum(prompt_rows["a"], prompt_rows["b"]), np.maximum(prompt_rows["a"], prompt_rows["b"])
     pair, pairs = pd.factorize(pd.MultiIndex.from_arrays([low, high]), sort=True)
-    place = generator(seed, "probe-split").permutation(len(pairs)) / len(pairs)
-    for _, rows in chosen.groupby(["format", "operator"], sort=False).indices.items():
+    quantile = generator(seed, "probe-split").permutation(len(pairs)) / len(pairs)
+    for _, rows in prompt_rows.groupby(["format", "operator"], sort=False).indices.items():
         # A few prompts may all be drawn into the training set; the first of their pairs is tested then.
-        first = pair[rows][place[pair[rows]].argmin()]
-        place[first] = min(place[first], TEST_SHARE / 2)
-    place = place[pair]
+        first = pair[rows][quantile[pair[rows]].argmin()]
+        quantile[first] = min(quantile[first], TEST_SHARE / 2)
+    quantile = quantile[pair]
     names = np.array(["test", "held_out", "fitted"])
     limits = [TEST_SHARE, TEST_SHARE + (1 - TEST_SHARE) * TEST_SHARE]
-    return chosen.assign(split=names[np.searchsorted(limits, place, side="right")])
+    return prompt_rows.assign(split=names[np.searchsorted(limits, quantile, side="right")])
 
 
 @torch.no_grad()
@@ -89,15 +89,15 @@ def residuals(model: Decoder, groups: Sequence[tuple[Tensor, Tensor]], positions
     progress = Progress(total, f"prompts, {label}")
     for rows, group in groups:
         length = group.shape[1]
-        wanted = torch.tensor([length - 1 - position for position in positions], device=model.device)
+        columns = torch.tensor([length - 1 - position for position in positions], device=model.device)
         shared = shared_beginning(group)
         beginning, past = run_beginning(model, group[:1, :shared].to(model.device)) if shared else ([], [])
-        for some, batch in zip(rows.split(_BATCH), group.split(_BATCH), strict=True):
+        for batch_rows, batch in zip(rows.split(_BATCH), group.split(_BATCH), strict=True):
             x, each = embed(model, batch.to(model.device))[:, shared:], for_each(past, len(batch))
             for layer in range(layers):
                 x = run_layers(model, x, layer, layer + 1, past=each)
                 whole = torch.cat([beginning[layer].expand(len(x), -1, -1), x], dim=1) if shared else x
-                result[layer, :, some] = whole[:, wanted].transpose(0, 1).float()
+                result[layer, :, batch_rows] = whole[:, columns].transpose(0, 1).float()
             progress.add(len(batch))
     return result
 
@@ -112,23 +112,23 @@ class Task:
     tests: dict[str, np.ndarray]  # by format(s): bool, (prompts,)
 
 
-def tasks(chosen: pd.DataFrame) -> Iterator[Task]:
+def tasks(prompt_rows: pd.DataFrame) -> Iterator[Task]:
     """Probes to fit: each format and all formats together, over all operators and for each of them.
 
     Every probe is tested on its own format and on every other.
     """
-    formats, operators = list(chosen["format"].unique()), list(chosen["operator"].unique())
-    sets = {name: (chosen["format"] == name).to_numpy() for name in formats}
+    formats, operators = list(prompt_rows["format"].unique()), list(prompt_rows["operator"].unique())
+    sets = {name: (prompt_rows["format"] == name).to_numpy() for name in formats}
     if len(formats) > 1:
-        sets["+".join(formats)] = np.ones(len(chosen), bool)
-    test = (chosen["split"] == "test").to_numpy()
+        sets["+".join(formats)] = np.ones(len(prompt_rows), bool)
+    test = (prompt_rows["split"] == "test").to_numpy()
     for operator in [EVERY_OPERATOR, *operators]:
-        of_operator = ((chosen["operator"] == operator) | (operator == EVERY_OPERATOR)).to_numpy()
+        of_operator = ((prompt_rows["operator"] == operator) | (operator == EVERY_OPERATOR)).to_numpy()
         for trained, members in sets.items():
             train = members & of_operator & ~test
             tests = {name: others & of_operator & test for name, others in sets.items()}
-            for name, one in [("train", train), *tests.items()]:
-                if not one.any():
+            for name, mask in [("train", train), *tests.items()]:
+                if not mask.any():
                     use = "train on" if name == "train" else "test"
                     of = "any operator" if operator == EVERY_OPERATOR else operator
                     raise UserError(
@@ -159,8 +159,8 @@ def _rows(task: Task, answers: np.ndarray, positions: range, accuracy: np.ndarra
                 reachable=float(np.isin(answers[members], values).mean()),
             )
         )
-    every = pd.concat(parts)
-    return every.assign(trained=task.trained, operator=task.operator, train_prompts=int(task.train.sum()))
+    table = pd.concat(parts)
+    return table.assign(trained=task.trained, operator=task.operator, train_prompts=int(task.train.sum()))
 
 
 def _accuracies(x: Tensor, labels: Tensor, shuffled: Tensor, held_out: Tensor, task: Task) -> Tensor:
@@ -176,21 +176,21 @@ def _accuracies(x: Tensor, labels: Tensor, shuffled: Tensor, held_out: Tensor, t
     fitted = x[:, train]
     shrinkage = discriminant.choose_shrinkage(fitted, labels[train], held_out[train])
     rates = []
-    for given in (labels, shuffled):
-        probe, classes = discriminant.fit(fitted, given[train], shrinkage)
-        for chosen in tests:
-            right = classes[discriminant.predict(probe, x[:, chosen])] == labels[chosen]
+    for targets in (labels, shuffled):
+        probe, classes = discriminant.fit(fitted, targets[train], shrinkage)
+        for test in tests:
+            right = classes[discriminant.predict(probe, x[:, test])] == labels[test]
             rates.append(right.double().mean(1).cpu())
     return torch.stack(rates).view(2, len(tests), len(x))
 
 
 def run(
-    model: Decoder, tokenizer: PromptTokenizer, chosen: pd.DataFrame, seed: int, *, last_only: bool = False
+    model: Decoder, tokenizer: PromptTokenizer, prompt_rows: pd.DataFrame, seed: int, *, last_only: bool = False
 ) -> pd.DataFrame:
     """Fit and test all probes.
 
     Args:
-        chosen: prompts, from `choose_prompts`.
+        prompt_rows: prompts, from `choose_prompts`.
         seed: seed of the shuffled answers.
         last_only: probe the last token alone (prompts of several formats have nothing else in common).
 
@@ -199,38 +199,38 @@ def run(
     """
     groups = [
         (torch.from_numpy(places)[rows], tokens)
-        for places in chosen.groupby(["format", "operator"], sort=False).indices.values()
+        for places in prompt_rows.groupby(["format", "operator"], sort=False).indices.values()
         for rows, tokens in by_length(
-            torch.from_numpy(tokenizer.encode_batch(chosen["prompt"].iloc[places].tolist())), len(places)
+            torch.from_numpy(tokenizer.encode_batch(prompt_rows["prompt"].iloc[places].tolist())), len(places)
         )
     ]
     skip = int(tokenizer.bos is not None)
     length = 1 if last_only else _positions(groups, skip)
     layers, width = model.config.n_layers, model.config.d_model
     # Where not all positions' residual streams fit, the model runs several times.
-    at_once = max(1, working_bytes(model.device, _RESIDUAL_BYTES) // (4 * layers * len(chosen) * width))
-    every = list(tasks(chosen))
+    at_once = max(1, working_bytes(model.device, _RESIDUAL_BYTES) // (4 * layers * len(prompt_rows) * width))
+    probe_tasks = list(tasks(prompt_rows))
     parts = []
     for start in range(0, length, at_once):
         positions = range(start, min(start + at_once, length))
         label = f"positions {positions[0]}..{positions[-1]} of {length}"
         x = residuals(model, groups, positions, label)
-        for task in every:
+        for task in probe_tasks:
             if task.operator == EVERY_OPERATOR:
-                parts.append(probe_rows(x, chosen, positions, task, seed))
+                parts.append(probe_rows(x, prompt_rows, positions, task, seed))
             elif start == 0:  # the last token alone, where the paper reads the answer
-                parts.append(probe_rows(x[:, :1], chosen, positions[:1], task, seed))
+                parts.append(probe_rows(x[:, :1], prompt_rows, positions[:1], task, seed))
     return pd.concat(parts, ignore_index=True)
 
 
-def probe_rows(x: Tensor, chosen: pd.DataFrame, positions: range, task: Task, seed: int) -> pd.DataFrame:
+def probe_rows(x: Tensor, prompt_rows: pd.DataFrame, positions: range, task: Task, seed: int) -> pd.DataFrame:
     """The rows of one set of probes of `answer_token` on residual streams x (layers, positions, prompts, d)."""
-    answers = chosen["answer_token"].to_numpy(copy=True)
+    answers = prompt_rows["answer_token"].to_numpy(copy=True)
     shuffled = answers.copy()
     rng = generator(seed, "probe-shuffle", task.trained, task.operator)
     shuffled[task.train] = rng.permutation(answers[task.train])
     labels, permuted = (torch.from_numpy(values).to(x.device) for values in (answers, shuffled))
-    held_out = torch.from_numpy((chosen["split"] == "held_out").to_numpy(copy=True)).to(x.device)
+    held_out = torch.from_numpy((prompt_rows["split"] == "held_out").to_numpy(copy=True)).to(x.device)
     flat = x.flatten(0, 1)
     prompts, width = flat.shape[1:]
     step = max(1, working_bytes(x.device, _FIT_BYTES) // (4 * width * (prompts + 4 * width)))
@@ -253,12 +253,14 @@ def _positions(groups: Sequence[tuple[Tensor, Tensor]], skip: int) -> int:
     return max(1, min(differing, *(tokens.shape[1] - skip for _, tokens in groups)))
 
 
-def token_labels(tokenizer: PromptTokenizer, chosen: pd.DataFrame) -> list[str]:
+def token_labels(tokenizer: PromptTokenizer, prompt_rows: pd.DataFrame) -> list[str]:
     """A readable label of each position, counted from the last: the token, or the field that it is a part of.
 
     Taken from the first operator's prompts; a position that differs without being a part of one field is empty.
     """
-    rows = chosen[(chosen[["format", "operator"]] == chosen[["format", "operator"]].iloc[0]).all(axis=1)]
+    rows = prompt_rows[
+        (prompt_rows[["format", "operator"]] == prompt_rows[["format", "operator"]].iloc[0]).all(axis=1)
+    ]
     tokens = tokenizer.encode_batch(rows["prompt"].tolist())[:, ::-1]
     texts = {token: tokenizer.text(token) for token in np.unique(tokens).tolist() if token != PAD}
     fields = [json.loads(text) for text in rows["fields"]]
@@ -266,7 +268,7 @@ def token_labels(tokenizer: PromptTokenizer, chosen: pd.DataFrame) -> list[str]:
     for column in tokens.T[: int((tokens != PAD).sum(1).min())].tolist():
         parts = [texts[token].strip() for token in column]
         pairs = list(zip(parts, fields, strict=True))
-        inside = [name for name in fields[0] if all(part and part in given[name] for part, given in pairs)]
+        inside = [name for name in fields[0] if all(part and part in values[name] for part, values in pairs)]
         if len(set(column)) == 1:
             labels.append(texts[column[0]])
         else:

@@ -65,23 +65,23 @@ def statistics(x: Tensor, index: Tensor, classes: int) -> Statistics:
     return Statistics(center, scale, means / scale, within, products, (counts / len(index)).log())
 
 
-def solve(given: Statistics, shrinkage: Tensor) -> Discriminant:
+def solve(moments: Statistics, shrinkage: Tensor) -> Discriminant:
     """The discriminants of some statistics.
 
     Args:
         shrinkage: of each probe, (G,), above 0 and at most 1.
     """
     share = shrinkage[:, None, None]
-    identity = torch.eye(given.products.shape[-1], dtype=share.dtype, device=share.device)
-    factor = torch.linalg.cholesky((1 - share) * given.products + share * identity)
-    means, within = given.means.mT, given.within
+    identity = torch.eye(moments.products.shape[-1], dtype=share.dtype, device=share.device)
+    factor = torch.linalg.cholesky((1 - share) * moments.products + share * identity)
+    means, within = moments.means.mT, moments.within
     if within.shape[1] < within.shape[2]:
         # Woodbury: [sI + (1 - s) W^T W]^-1 = [I - (1 - s) W^T (sI + (1 - s) W W^T)^-1 W] / s.
         weights = (means - (1 - share) * within.mT @ torch.cholesky_solve(within @ means, factor)) / share
     else:
         weights = torch.cholesky_solve(means, factor)
     distance = (means * weights).sum(1, keepdim=True)
-    return Discriminant(given.center, given.scale, weights, given.log_prior - 0.5 * distance)
+    return Discriminant(moments.center, moments.scale, weights, moments.log_prior - 0.5 * distance)
 
 
 def predict(probe: Discriminant, x: Tensor) -> Tensor:
@@ -108,11 +108,11 @@ def choose_shrinkage(x: Tensor, labels: Tensor, held_out: Tensor) -> Tensor:
     if not held_out.any() or not fitted.any():
         return x.new_full((len(x),), max(SHRINKAGES))
     classes, index = labels[fitted].unique(return_inverse=True)
-    given = statistics(x[:, fitted], index, len(classes))
-    best, chosen = -x.new_ones(len(x)), x.new_empty(len(x))
+    moments = statistics(x[:, fitted], index, len(classes))
+    best, shrinkage = -x.new_ones(len(x)), x.new_empty(len(x))
     for share in sorted(SHRINKAGES, reverse=True):
-        probe = solve(given, x.new_full((len(x),), share))
+        probe = solve(moments, x.new_full((len(x),), share))
         right = (classes[predict(probe, x[:, held_out])] == labels[held_out]).sum(1)
-        chosen = torch.where(right > best, share, chosen)
+        shrinkage = torch.where(right > best, share, shrinkage)
         best = torch.maximum(best, right)
-    return chosen
+    return shrinkage

@@ -47,8 +47,8 @@ def probe(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
             onset = peak(curve(table[table["format"] == name], operator)).onset
             if onset is not None:
                 # Formats with the same onset are drawn next to each other.
-                place = onset + 0.06 * (number - (len(formats) - 1) / 2)
-                axes.axvline(place, color=looks[name].colour, ls=":", lw=0.9)
+                onset_x = onset + 0.06 * (number - (len(formats) - 1) / 2)
+                axes.axvline(onset_x, color=looks[name].colour, ls=":", lw=0.9)
         axes.xaxis.get_major_locator().set_params(integer=True)
     return grid.figure
 
@@ -78,9 +78,9 @@ def probe_positions(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> F
         labelled = {"xticklabels": False, "yticklabels": "auto" if axes is grid[0, 0] else False}
         sns.heatmap(wide, ax=axes, vmin=0, vmax=1, cmap="viridis", cbar=False, rasterized=True, **labelled)
         tokens = part.drop_duplicates("position").set_index("position")["token"]
-        places = range(len(wide.columns) - 1, -1, -step)
-        labels = [style.visible(tokens[wide.columns[place]]) or "…" for place in places]
-        axes.set_xticks([place + 0.5 for place in places], labels, rotation=90, size=6, parse_math=False)
+        columns = range(len(wide.columns) - 1, -1, -step)
+        labels = [style.visible(tokens[wide.columns[column]]) or "…" for column in columns]
+        axes.set_xticks([column + 0.5 for column in columns], labels, rotation=90, size=6, parse_math=False)
         axes.invert_yaxis()
         axes.tick_params(axis="y", rotation=0)
         axes.set(title=name, xlabel="token", ylabel="")

@@ -21,8 +21,8 @@ class Peak:
 
 def curve(table: pd.DataFrame, operator: str = EVERY_OPERATOR) -> pd.DataFrame:
     """Rows of the probes at the last token that are tested on the formats they were trained on, by layer."""
-    chosen = (table["operator"] == operator) & (table["position"] == 0) & (table["trained"] == table["tested"])
-    return table[chosen].sort_values("layer")
+    mask = (table["operator"] == operator) & (table["position"] == 0) & (table["trained"] == table["tested"])
+    return table[mask].sort_values("layer")
 
 
 def of_all_formats(across: pd.DataFrame) -> pd.DataFrame:

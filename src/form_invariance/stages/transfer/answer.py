@@ -66,7 +66,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     answers = []
     for question, (name, compared) in _CONTRASTS.items():
         rows = contrasts[contrasts["contrast"] == name].drop(columns="contrast")
-        sentence = f"{compared}: {_found(rows)}.{_copied(contrasts, question)}"
+        sentence = f"{compared}: {_difference(rows)}.{_copied(contrasts, question)}"
         sentence = sentence if shared else f"No neuron is shared (k = {k})."
         shown = rows.rename(columns={"format": "direction"})
         answers.append(Answer(QUESTIONS[question].label, sentence, shown))
@@ -82,7 +82,7 @@ _BRACKETS = (
 )
 
 
-def _found(contrasts: pd.DataFrame) -> str:
+def _difference(contrasts: pd.DataFrame) -> str:
     """The difference over all cells with its interval, verdict and pairs."""
     (row,) = overall(contrasts).to_dict("records")
     value, low, high = (percent(float(row[column])) for column in ("difference", "low", "high"))
@@ -97,11 +97,11 @@ def _copied(contrasts: pd.DataFrame, question: str) -> str:
     if question not in _COPYING:
         return ""
     name, compared, follows = _COPYING[question]
-    found = _found(contrasts[contrasts["contrast"] == name])
-    if found == UNDEFINED:
+    difference = _difference(contrasts[contrasts["contrast"] == name])
+    if difference == UNDEFINED:
         return ""
-    follows = follows if "(yes" in found else "an answer that was copied may do the same"
-    return f" {compared}: {found}; so {follows}."
+    follows = follows if "(yes" in difference else "an answer that was copied may do the same"
+    return f" {compared}: {difference}; so {follows}."
 
 
 def _rates(table: pd.DataFrame, k: int) -> str:

@@ -88,10 +88,10 @@ def transfer(
     sets = neuron_sets(run, circuits, halves, formats, operator, Draws(random_seeds, matched_seeds, seed))
     provenance = {**settings, **of_run(run)}
     by_pair = []
-    for (donor, target), rates, own in transfer_tables(run, plans, means, sets, center_logits):
+    for (donor, target), rates, pair_rows in transfer_tables(run, plans, means, sets, center_logits):
         direction = dict(zip(DIRECTION, (donor, target), strict=True))
         path = output_folder / f"{donor}_to_{target}.parquet"
         write_table(rates.drop(columns=list(DIRECTION)), path, TRANSFER, provenance, keys | direction)
-        by_pair.append(own)
+        by_pair.append(pair_rows)
     every_pair = pd.concat(by_pair, ignore_index=True).assign(task=operator)
     write_table(every_pair, pairs_output, TRANSFER_PAIRS, provenance, keys)

@@ -31,13 +31,13 @@ class Donors:
         """Run the prompts."""
         unique = sorted(set(prompts))
         self._position = {prompt: position for position, prompt in enumerate(unique)}
-        every, activations, residual = [], [], []
+        batch_rows, activations, residual = [], [], []
         for rows, batch_tokens in by_length(run.tokens(unique), batch):
             cache = build_cache(run.model, batch_tokens, run.first)
-            every.append(rows)
+            batch_rows.append(rows)
             activations.append(cache.neurons)
             residual.append(cache.residual[0])
-        self._activations, self._residual = in_order(every, activations, 1), in_order(every, residual, 0)
+        self._activations, self._residual = in_order(batch_rows, activations, 1), in_order(batch_rows, residual, 0)
 
     def _rows(self, prompts: Sequence[str]) -> list[int]:
         return [self._position[prompt] for prompt in prompts]
@@ -111,19 +111,19 @@ def run_group(
             residual = donors[condition.format].residual(prompts)
             return transfer_residual(run.model, cache, residual, answers, center)
         if condition.averaged:
-            given = means[condition.format][:, None].expand(-1, len(rows), -1)
+            activations = means[condition.format][:, None].expand(-1, len(rows), -1)
         else:
-            given = donors[condition.format].neurons(prompts)
-        return read_replaced(run.model, cache, answers, masks[condition.neurons], given, center)
+            activations = donors[condition.format].neurons(prompts)
+        return read_replaced(run.model, cache, answers, masks[condition.neurons], activations, center)
 
     right = torch.tensor(group.pairs["answer_token"].tolist(), device=run.model.device)
     for batch, tokens in by_length(run.tokens(group.pairs["prompt"].tolist()), per_batch):
         cache = build_cache(run.model, tokens, run.first)
-        place = dict(zip(batch.tolist(), range(len(batch)), strict=True))
+        batch_index = dict(zip(batch.tolist(), range(len(batch)), strict=True))
         for condition in conditions:
             rows = np.flatnonzero(np.isin(condition.targets, batch.cpu()))
             if len(rows):
-                here = torch.tensor([place[target] for target in condition.targets[rows].tolist()])
+                here = torch.tensor([batch_index[target] for target in condition.targets[rows].tolist()])
                 moved = after(condition, rows, select(cache, here), right[batch[here]])
                 results[condition.name].append((torch.from_numpy(rows), moved))
     return {name: join_prompts(*zip(*parts, strict=True)) for name, parts in results.items()}

@@ -34,7 +34,7 @@ class Condition:
     averaged: bool = False
 
     @property
-    def given(self) -> str:
+    def circuit_condition(self) -> str:
         """The name of the condition in which the circuit takes the same activations."""
         half = self.neurons.removesuffix(CIRCUIT)
         return "matched" if self.name == self.neurons else self.name.removeprefix(half)
@@ -112,8 +112,8 @@ def _other_pair(
     operands = np.sort(donors[["a", "b"]].to_numpy(), axis=1)
     by_answer = donors.groupby("answer_token_target").indices
     positions: list[tuple[int, int]] = []
-    wanted = zip(targets["a"], targets["b"], targets["answer_token_target"], strict=True)
-    for position, (a, b, answer) in enumerate(wanted):
+    problems = zip(targets["a"], targets["b"], targets["answer_token_target"], strict=True)
+    for position, (a, b, answer) in enumerate(problems):
         if equal_answer:
             pool = by_answer.get(answer, np.empty(0, dtype=np.int64))
             pool = pool[(operands[pool] != (min(a, b), max(a, b))).any(1)]
@@ -121,8 +121,8 @@ def _other_pair(
             pool = np.flatnonzero(answers != answer)
         if len(pool):
             positions.append((position, int(pool[rng.integers(len(pool))])))
-    chosen = np.array(positions, dtype=np.int64).reshape(-1, 2)
-    return chosen[:, 0], chosen[:, 1]
+    matches = np.array(positions, dtype=np.int64).reshape(-1, 2)
+    return matches[:, 0], matches[:, 1]
 
 
 def _same_operands(name: str, targets: pd.DataFrame, donor: str, neurons: str = CIRCUIT) -> Condition:
@@ -179,11 +179,11 @@ def plan_direction(pairs: pd.DataFrame, donor: str, target: str, limit: int, see
     def other_operands(
         name: str, donors: pd.DataFrame, side: str, equal_answer: bool, targets: pd.DataFrame = failed
     ) -> Condition:
-        positions, chosen = _other_pair(targets, donors, equal_answer, rng)
-        given = donors.iloc[chosen]
+        positions, donor_positions = _other_pair(targets, donors, equal_answer, rng)
+        donor_rows = donors.iloc[donor_positions]
         source = donor if side == "donor" else target
-        tokens = given[f"predicted_token_{side}"].to_numpy()
-        return Condition(name, positions, source, given[f"prompt_{side}"].tolist(), tokens)
+        tokens = donor_rows[f"predicted_token_{side}"].to_numpy()
+        return Condition(name, positions, source, donor_rows[f"prompt_{side}"].tolist(), tokens)
 
     right_there = pairs[right_donor].reset_index(drop=True)
     right_here = pairs[right_target].reset_index(drop=True)

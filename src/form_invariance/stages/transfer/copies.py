@@ -22,14 +22,14 @@ from form_invariance.stages.transfer.names import COPIED_ANSWER, COPIED_OTHER
 
 def _computed(both: Group) -> Condition:
     """The condition of a group in which donors with another answer computed it."""
-    (found,) = (condition for condition in both.conditions if condition.name == "interchange")
-    return found
+    (interchange,) = (condition for condition in both.conditions if condition.name == "interchange")
+    return interchange
 
 
 def _copied(
     name: str,
     positions: np.ndarray,
-    wanted: np.ndarray,
+    answers: np.ndarray,
     donor: str,
     copies: pd.DataFrame,
     rng: np.random.Generator,
@@ -38,10 +38,10 @@ def _copied(
 
     Args:
         positions: of the targets in their group.
-        wanted: token ids of the answers, likewise.
+        answers: token ids of the answers, likewise.
     """
-    copied, chosen = copies_of(wanted, copies, rng)
-    return Condition(name, positions[copied], donor, chosen["prompt"].tolist(), chosen["answer_token"].to_numpy())
+    copied, rows = copies_of(answers, copies, rng)
+    return Condition(name, positions[copied], donor, rows["prompt"].tolist(), rows["answer_token"].to_numpy())
 
 
 def copies_of(
@@ -63,12 +63,12 @@ def with_copies(plans: Plans, copies: Mapping[str, pd.DataFrame], seed: int, ope
         copies: by format, from `right_copies`; a direction whose donor format has none keeps its conditions.
         operator: names the seeded choices.
     """
-    every = {}
+    extended = {}
     for (donor, target), groups in plans.items():
         if donor in copies:
             groups = _with_copies(groups, donor, copies[donor], generator(seed, "copied", operator, donor, target))
-        every[donor, target] = groups
-    return every
+        extended[donor, target] = groups
+    return extended
 
 
 def _with_copies(groups: list[Group], donor: str, copies: pd.DataFrame, rng: np.random.Generator) -> list[Group]:
@@ -86,11 +86,11 @@ def _with_copies(groups: list[Group], donor: str, copies: pd.DataFrame, rng: np.
 
 def answers_of_donors(plans: Plans, donor: str) -> np.ndarray:
     """Token ids of the answers that donors of a format that copy must have, each once."""
-    found = [np.empty(0, dtype=np.int64)]
+    tokens = [np.empty(0, dtype=np.int64)]
     for (name, _), (failed, both, _) in plans.items():
         if name == donor:
-            found += [failed.pairs["answer_token"].to_numpy(), _computed(both).donor_tokens]
-    return np.unique(np.concatenate(found))
+            tokens += [failed.pairs["answer_token"].to_numpy(), _computed(both).donor_tokens]
+    return np.unique(np.concatenate(tokens))
 
 
 def tasks_in(form: str, tasks: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Task, str]]:

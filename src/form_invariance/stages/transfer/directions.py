@@ -68,11 +68,11 @@ def _group_tables(
     """Rates and table by pair of each condition that has a setting."""
     results = run_group(run, group, donors, means, sets, center)
     for condition in group.conditions:
-        chosen = sets[condition.neurons]
-        if not chosen:
+        neuron_sets = sets[condition.neurons]
+        if not neuron_sets:
             continue
-        labels = labels_of(chosen).drop(columns="neurons")
-        labels = labels.assign(condition=condition.name, n_neurons=list(map(len, chosen)))
+        labels = labels_of(neuron_sets).drop(columns="neurons")
+        labels = labels.assign(condition=condition.name, n_neurons=list(map(len, neuron_sets)))
         if condition.name in results:
             yield _tables(group, condition, results[condition.name], labels)
         else:
@@ -83,7 +83,9 @@ def _group_tables(
 
 def _sets(condition: Condition, labels: pd.DataFrame) -> pd.DataFrame:
     """The labels of the sets of neurons in the table by prompt."""
-    return labels.drop(columns="condition").assign(neurons=condition.neurons, intervention=condition.given)
+    return labels.drop(columns="condition").assign(
+        neurons=condition.neurons, intervention=condition.circuit_condition
+    )
 
 
 def permuted(predicted: Tensor, tokens: Tensor, right: Tensor) -> Tensor:
@@ -103,8 +105,8 @@ def permuted(predicted: Tensor, tokens: Tensor, right: Tensor) -> Tensor:
     values, counts = tokens.unique(return_counts=True)
 
     def number(answers: Tensor) -> Tensor:
-        place = torch.searchsorted(values, answers.contiguous()).clamp_max(len(values) - 1)
-        return torch.where(values[place] == answers, counts[place], 0)
+        index = torch.searchsorted(values, answers.contiguous()).clamp_max(len(values) - 1)
+        return torch.where(values[index] == answers, counts[index], 0)
 
     imposing = tokens != right
     equal = number(predicted) - (predicted == tokens).long()

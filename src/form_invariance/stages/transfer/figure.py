@@ -104,7 +104,7 @@ def transfer_contrasts(tables: Mapping[str, pd.DataFrame], title: str, k: int) -
     # Without a donor that copies, its contrasts have no panels.
     table = table[table["contrast"].isin(TITLES) & (measured | ~table["contrast"].isin(COPYING))]
     table = table.assign(title=table["contrast"].map(TITLES))
-    whole, operators = (table[(table["operator"] == ALL) == wanted] for wanted in (True, False))
+    whole, operators = (table[(table["operator"] == ALL) == pooled] for pooled in (True, False))
     looks = {
         ALL: Look("black", "o", width=1.8, label="all operators and directions"),
         **_thin(operators["operator"]),
