@@ -45,10 +45,10 @@ def sample_of(model, prompts=3, length=13):
     answers = torch.randperm(c.vocabulary, generator=generator)[: 2 * prompts].view(prompts, 2)
     corrupt = torch.cat([last_token_neurons(model, partner, FIRST) for partner in partners], dim=1)
     effects = attribution.attribute(model, clean, corrupt, answers, FIRST)
-    neurons, chosen = choose_neurons(ranked(effects.mean(1)), model.device)
+    neurons, neuron_set = choose_neurons(ranked(effects.mean(1)), model.device)
     means = MeanCache([mean.to(model.dtype) for mean in means], [], [], torch.ones(length - 1))
     given = {"tokens": clean, "answers": answers, "partners": partners, "donors": tokens(prompts, length - 2)}
-    late = {"layers": range(FIRST, c.n_layers), "neurons": neurons, "chosen": chosen}
+    late = {"layers": range(FIRST, c.n_layers), "neurons": neurons, "neuron_set": neuron_set}
     return Sample(**given, **late, means=means, bos=True)
 
 

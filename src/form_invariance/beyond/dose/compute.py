@@ -51,7 +51,7 @@ def direct(started: Started, masks: np.ndarray, means: MeanCache) -> Readout:
     Returns:
         Readout of shape (sets, P).
     """
-    model, given = started.run.model, means.last_token(started.run.first)
+    model, mean_activations = started.run.model, means.last_token(started.run.first)
     ablated = torch.from_numpy(masks).to(model.device)
 
     def read(part: Part) -> Readout:
@@ -60,7 +60,8 @@ def direct(started: Started, masks: np.ndarray, means: MeanCache) -> Readout:
         for late, post in enumerate(cache.neurons):
             layer = cache.first + late
             change = F.linear(
-                torch.where(ablated[:, late], (given[late] - post)[:, None], 0), model.layers[layer].down
+                torch.where(ablated[:, late], (mean_activations[late] - post)[:, None], 0),
+                model.layers[layer].down,
             )
             after = cache.residual[late + 1]
             x = x + change_neurons(model, layer, after, post, change) - after[:, None]
@@ -83,7 +84,7 @@ def of_equal_norm(
     Returns:
         Readout of shape (sets + draws, P).
     """
-    model, given = started.run.model, means.last_token(started.run.first)
+    model, mean_activations = started.run.model, means.last_token(started.run.first)
     ablated = torch.from_numpy(np.concatenate([members[None], masks])).to(model.device)
     along = torch.from_numpy(directions).to(model.device, model.dtype)
 
@@ -93,7 +94,7 @@ def of_equal_norm(
         for late, layer in enumerate(range(cache.first, model.config.n_layers)):
             after = after_attention(model, layer, x, attend(model, layer, x, cache))
             post = neurons(model, layer, x if model.config.parallel else after)
-            moved = torch.where(ablated[:, late], given[late] - post[:, : len(ablated)], 0)
+            moved = torch.where(ablated[:, late], mean_activations[late] - post[:, : len(ablated)], 0)
             change = F.linear(moved, model.layers[layer].down)  # (B, 1 + sets, d)
             size = change.norm(dim=-1, keepdim=True)
             change = torch.where(size > 0, change * size[:, :1] / size, 0)
@@ -113,7 +114,9 @@ def _directions(shape: Sequence[int], draws: Draws, *names: object) -> np.ndarra
     drawn = [
         generator(draws.seed, RANDOM_DIRECTION, *names, draw).normal(size=shape) for draw in range(draws.matched)
     ]
-    return np.array([one / np.linalg.norm(one, axis=-1, keepdims=True) for one in drawn]).reshape(-1, *shape)
+    return np.array(
+        [direction / np.linalg.norm(direction, axis=-1, keepdims=True) for direction in drawn]
+    ).reshape(-1, *shape)
 
 
 Rows = Iterator[tuple[list[NeuronSet], str, Readout]]
@@ -164,7 +167,7 @@ def run_cell(
         matched = [*circuit_controls(ranked, k, values, draws), *of_best]
         parts = [members for members in parts_of_best(ranked, k, *cell, draws) if len(members)]
         knocked_out = [*by_rank, *matched, *parts]
-        own = [members for members in by_rank if members.label["operator"] == cell[1]]
+        operator_sets = [members for members in by_rank if members.label["operator"] == cell[1]]
         # No verdict compares what other operators' best keep, so it is not measured by halves.
         foreign_best = [
             members
@@ -173,13 +176,15 @@ def run_cell(
         ]
         for intervention, sets, by_half in (
             (KNOCKOUT, knocked_out, knocked_out),
-            (KEEP_ONLY, [*own, *foreign_best, *of_best], own),
+            (KEEP_ONLY, [*operator_sets, *foreign_best, *of_best], operator_sets),
         ):
             for cache, tried in [(means, sets), *with_half_means(by_half, means)]:
                 if tried:
                     masks = INTERVENED[intervention](masks_of(tried))
                     yield tried, intervention, intervene(started, masks, cache)
-        if whole := [members for members in own if members.label["neurons"].startswith((CIRCUIT, BEST_IN))]:
+        if whole := [
+            members for members in operator_sets if members.label["neurons"].startswith((CIRCUIT, BEST_IN))
+        ]:
             yield whole, DIRECT, direct(started, masks_of(whole), means)
         yield from _equal_norm(started, ranked, k, cell, draws, means)
         progress.add(1)

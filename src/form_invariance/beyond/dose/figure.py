@@ -39,8 +39,8 @@ RATIOS = {
 
 def _panel(axes: Axes, rows: pd.DataFrame, value: str, low: str, high: str, looks: Mapping[str, Look]) -> None:
     """The lines of one panel, as far as they are defined."""
-    chosen = rows[rows["contrast"].isin(looks)]
-    drawn = line(chosen, chosen["contrast"], value, low, high)[["line", "k", "value", "low", "high"]]
+    panel_rows = rows[rows["contrast"].isin(looks)]
+    drawn = line(panel_rows, panel_rows["contrast"], value, low, high)[["line", "k", "value", "low", "high"]]
     if drawn["value"].notna().any():
         line_plot(axes, drawn, "k", looks)
 
@@ -73,8 +73,9 @@ def dose(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
         axes.axhline(0, color="black", lw=0.6)
     for axes in panels[0]:
         axes.set_xlabel("neurons per layer, k")
-    own = lost[lost["contrast"] == OWN_LOSS]
-    extent = f"n = {own['prompts'].max()} right answers in {own['cells'].max()} cells; bands: 95 % intervals"
+    own_losses = lost[lost["contrast"] == OWN_LOSS]
+    prompts, cells = own_losses["prompts"].max(), own_losses["cells"].max()
+    extent = f"n = {prompts} right answers in {cells} cells; bands: 95 % intervals"
     figure.suptitle(f"{heading}\n{extent}")
     names = set(lost["contrast"])
     style.legend_below(figure, legend_handles({name: look for name, look in LOOKS.items() if name in names}))

@@ -51,8 +51,8 @@ def engine_check(
         print(f"the engine is not checked: {error}", file=sys.stderr)
         table = compute.not_compared(samples, model.dtype, str(error))
     else:
-        every = track(samples.items(), len(samples), "cells with TransformerLens")
-        slow = {cell: hooked_values(bridge, sample) for cell, sample in every}
+        tracked_samples = track(samples.items(), len(samples), "cells with TransformerLens")
+        slow = {cell: hooked_values(bridge, sample) for cell, sample in tracked_samples}
         table = compute.compare(fast, slow, model.dtype)
         compute.require_exact(table, model.model, model.dtype)
     write_table(table, output, ENGINE_CHECK, {**settings, "device": device}, common_keys(*datasets))

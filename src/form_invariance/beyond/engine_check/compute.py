@@ -61,14 +61,14 @@ def fast_values(model: Decoder, sample: Sample) -> Values:
         neurons = sample.neurons[layer]
         # The last patch gives a neuron the value that it has.
         patched = torch.cat([neurons, neurons[:1]])
-        given = torch.cat([corrupt[late][:, neurons], cache.neurons[late][:, neurons[:1]]], dim=1)
-        patches = patch_neurons(model, cache, layer, patched, given, sample.answers, near)[0]
+        patch_values = torch.cat([corrupt[late][:, neurons], cache.neurons[late][:, neurons[:1]]], dim=1)
+        patches = patch_neurons(model, cache, layer, patched, patch_values, sample.answers, near)[0]
         values["patch", layer], values["no_op", layer] = patches[:1, :-1], patches[:1, -1:]
     part = next(start_runs(model, sample.tokens, right, first))
-    kept = ablate_all_positions(model, part, ~sample.chosen[None], sample.means, sample.bos, center=True)
+    kept = ablate_all_positions(model, part, ~sample.neuron_set[None], sample.means, sample.bos, center=True)
     values["keep_only", NO_LAYER] = kept.probability[0].log()
     donors = last_token_neurons(model, sample.donors, first)
-    moved = read_replaced(model, cache, right, sample.chosen[None], donors, center=True)
+    moved = read_replaced(model, cache, right, sample.neuron_set[None], donors, center=True)
     values["transfer", NO_LAYER] = moved.probability[0].log()
     return {key: value.double().cpu() for key, value in values.items()}
 

@@ -53,12 +53,12 @@ def _patched_effects(bridge: Any, sample: Sample, layer: int, activations: Tenso
     """
     patched = sample.neurons[layer]
     neurons = torch.cat([patched, patched[:1]])  # (C + 1,)
-    given = torch.cat([corrupt[patched], activations[patched[:1]]])  # (C + 1,)
+    patch_values = torch.cat([corrupt[patched], activations[patched[:1]]])  # (C + 1,)
 
     def patch(activation: Tensor, hook: object) -> Tensor:
         activation = activation.clone()
         for number, neuron in enumerate(neurons.tolist()):
-            activation[1 + number, -1, neuron] = given[number].to(activation.dtype)
+            activation[1 + number, -1, neuron] = patch_values[number].to(activation.dtype)
         return activation
 
     z = _logits(bridge, sample.tokens[:1].expand(1 + len(neurons), -1), {layer: patch})
@@ -103,8 +103,10 @@ def _kept(bridge: Any, sample: Sample, layers: range) -> Tensor:
             tail = activation[:, begin:]
             means = sample.means.neurons[layer].to(tail.dtype)
             # A prompt may be longer than all that gave the means: its first tokens take the farthest mean.
-            means = torch.stack([means[min(place, len(means) - 1)] for place in reversed(range(tail.shape[1]))])
-            activation[:, begin:] = torch.where(sample.chosen[layer - layers[0]], tail, means)
+            means = torch.stack(
+                [means[min(from_end, len(means) - 1)] for from_end in reversed(range(tail.shape[1]))]
+            )
+            activation[:, begin:] = torch.where(sample.neuron_set[layer - layers[0]], tail, means)
             return activation
 
         return hook
@@ -120,7 +122,7 @@ def _transferred(bridge: Any, sample: Sample, layers: range) -> Tensor:
     def give(layer: int) -> Hook:
         def hook(activation: Tensor, hook: object) -> Tensor:
             activation = activation.clone()
-            mask = sample.chosen[layer - layers[0]]
+            mask = sample.neuron_set[layer - layers[0]]
             activation[:, -1] = torch.where(mask, donors[layer], activation[:, -1])
             return activation
 

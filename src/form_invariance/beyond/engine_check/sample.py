@@ -36,7 +36,7 @@ class Sample:
     donors: Tensor  # (B, T''): prompts of the next cell
     layers: range  # the late layers
     neurons: dict[int, Tensor]  # of some late layers, (C,): each is patched alone
-    chosen: Tensor  # bool, (late layers, m): these are kept, and these are transferred
+    neuron_set: Tensor  # bool, (late layers, m): these are kept, and these are transferred
     means: MeanCache
     bos: bool
 
@@ -58,14 +58,14 @@ def choose_neurons(attribution: pd.DataFrame, device: torch.device) -> tuple[dic
     first = int(attribution["layer"].min())
     neurons = {first + late: torch.tensor(row[places], device=device) for late, row in enumerate(ordered)}
     half = torch.tensor(ordered[:, : width // 2], device=device)
-    chosen = torch.zeros(layers, width, dtype=torch.bool, device=device).scatter_(1, half, value=True)
-    return neurons, chosen
+    neuron_set = torch.zeros(layers, width, dtype=torch.bool, device=device).scatter_(1, half, value=True)
+    return neurons, neuron_set
 
 
 def commonest_length(tokens: Tensor) -> tuple[Tensor, Tensor]:
     """The prompts of the commonest length: their token ids without padding (n, t), and their rows (n,)."""
-    rows, chosen = max(by_length(tokens, len(tokens)), key=lambda group: len(group[0]))
-    return chosen, rows
+    rows, group_tokens = max(by_length(tokens, len(tokens)), key=lambda group: len(group[0]))
+    return group_tokens, rows
 
 
 def build_samples(
@@ -84,7 +84,7 @@ def build_samples(
         size = min(prompts, len(tokens), len(donors))
         rows = places[:size]
         device = train.tokens.device
-        neurons, chosen = choose_neurons(attributions[name, operator], device)
+        neurons, neuron_set = choose_neurons(attributions[name, operator], device)
         layers = range(min(neurons), max(neurons) + 1)
         here = layers[number :: len(cells)]
         texts = [train.partners[0][row] for row in rows.tolist()]
@@ -96,7 +96,7 @@ def build_samples(
             donors=donors[:size].roll(1, 0),
             layers=layers,
             neurons={layer: neurons[layer] for layer in here},
-            chosen=chosen,
+            neuron_set=neuron_set,
             means=means[name],
             bos=tokenizer.bos is not None,
         )

@@ -20,8 +20,8 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Loss where the ablated neurons' rules hold, compared with where they do not."""
     table = tables["family_knockout"]
     over = overall(in_words(table)).drop(columns=["format", "operator"])
-    every = over[(over["family"] == ALL) & (over["cells"] > 0)]
-    whole = every[every["neurons"] == SHARED]
+    all_families = over[(over["family"] == ALL) & (over["cells"] > 0)]
+    whole = all_families[all_families["neurons"] == SHARED]
     if whole.empty:
         return [
             Answer(
@@ -33,7 +33,8 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         f"{row['labelled']} labelled neurons in {row['cells']} cells (k = {row['k']}). If neurons are ablated "
         f"whose rule holds for the prompt ({row['ablated']:.1f} in the mean), they cost {row['first']:z.3f} "
         f"of the answer's probability; as many of these layers whose rules do not hold, {row['second']:z.3f}. "
-        f"Difference {_difference(row)}: {row['verdict']}{_not_shared(every)}. By accuracy {_difference(right)}."
+        f"Difference {_difference(row)}: {row['verdict']}{_not_shared(all_families)}. "
+        f"By accuracy {_difference(right)}."
     )
     return [Answer(QUESTION, sentence, over, ("family_knockout",))]
 
@@ -42,8 +43,8 @@ def _difference(row: pd.Series) -> str:
     return f"{row['difference']:z.3f} [{row['low']:z.3f}, {row['high']:z.3f}]"
 
 
-def _not_shared(every: pd.DataFrame) -> str:
+def _not_shared(all_families: pd.DataFrame) -> str:
     """The same difference of the neurons that are not shared, as a part of a sentence."""
-    rows = every[(every["metric"] == PRIMARY) & (every["neurons"] != SHARED)]
+    rows = all_families[(all_families["metric"] == PRIMARY) & (all_families["neurons"] != SHARED)]
     said = [f"{row['difference']:z.3f} ({row['neurons'].replace('_', ' by ')})" for _, row in rows.iterrows()]
     return f"; of neurons that are not shared {' and '.join(said)}" if said else ""

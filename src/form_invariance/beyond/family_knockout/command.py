@@ -44,7 +44,7 @@ def family_knockout(
     """
     settings = recorded(locals())
 
-    labelled, problems, asked_of = matching_cells(heuristics=heuristics, datasets=datasets, censuses=censuses)
+    labelled, problems, census_paths = matching_cells(heuristics=heuristics, datasets=datasets, censuses=censuses)
     run = load_run(model)
     cells = {}
     by_operator: dict[str, list[pd.DataFrame]] = {}
@@ -54,9 +54,9 @@ def family_knockout(
     for (name, operator), table in track(tables.items(), len(tables), "cells"):
         strict = strict_labels(table)
         labels = {kind: strict[strict["neurons"] == kind] for kind in (SHARED, *MATCHED)}
-        asked = provenance_of(asked_of[name, operator])
-        grid = grid_of_task(recorded_arithmetic(asked), max_operand)
-        right = right_prompts(run, asked["template"], grid, by_operator[operator], prompts, seed, operator)
+        provenance = provenance_of(census_paths[name, operator])
+        grid = grid_of_task(recorded_arithmetic(provenance), max_operand)
+        right = right_prompts(run, provenance["template"], grid, by_operator[operator], prompts, seed, operator)
         pairs = cell_pairs(run, right, labels, (name, operator), center_logits, bootstrap, seed)
         cells[name, operator] = dict(pairs)
     table = family_knockout_table(cells, k)

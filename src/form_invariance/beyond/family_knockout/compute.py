@@ -87,8 +87,8 @@ def right_prompts(
             is measured.
         prompts: eval prompts of a cell.
     """
-    every = pd.DataFrame({"a": grid.a, "b": grid.b, "answer": grid.answer, "place": np.arange(len(grid.a))})
-    pool = without_train(every, datasets)
+    grid_table = pd.DataFrame({"a": grid.a, "b": grid.b, "answer": grid.answer, "place": np.arange(len(grid.a))})
+    pool = without_train(grid_table, datasets)
     pool = pool.iloc[generator(seed, "family-knockout", operator).permutation(len(pool))]
     half = len(pool) // 2
     parts = (part["place"].to_numpy()[: TRIED * prompts] for part in (pool[:half], pool[half:]))
@@ -133,16 +133,16 @@ def paired_sets(carriers: Carriers, rng: np.random.Generator) -> tuple[np.ndarra
     As many of both in every layer: all of the fewer, and a random choice of the others.
     """
     keys = rng.random(carriers.matching.shape)
-    chosen = []
+    masks = []
     for layer in np.unique(carriers.layers):
         here = carriers.layers == layer
         size = np.minimum(carriers.matching[here].sum(0), carriers.not_matching[here].sum(0))
         for members in (carriers.matching, carriers.not_matching):
-            place = np.where(members[here], keys[here], np.inf).argsort(0).argsort(0)
+            rank = np.where(members[here], keys[here], np.inf).argsort(0).argsort(0)
             kept = np.zeros_like(members)
-            kept[here] = members[here] & (place < size)
-            chosen.append(kept)
-    return np.logical_or.reduce(chosen[::2]), np.logical_or.reduce(chosen[1::2])
+            kept[here] = members[here] & (rank < size)
+            masks.append(kept)
+    return np.logical_or.reduce(masks[::2]), np.logical_or.reduce(masks[1::2])
 
 
 def losses(
@@ -158,11 +158,11 @@ def losses(
     def ablated(part: Part) -> Readout:
         batch = part.rows.cpu().numpy()
         masks = np.zeros((len(batch), len(sets), len(run.late), run.width), dtype=bool)
-        for number, (of, chosen) in enumerate(sets):
-            masks[:, number, of.layers - run.first, of.neurons] = chosen[:, batch].T
-        given = prompts.means.last_token(run.first)
+        for number, (group, members) in enumerate(sets):
+            masks[:, number, group.layers - run.first, group.neurons] = members[:, batch].T
+        mean_activations = prompts.means.last_token(run.first)
         sets_of = torch.from_numpy(masks).to(run.model.device)
-        return read_replaced(run.model, part.last_token, part.answers, sets_of, given, center)
+        return read_replaced(run.model, part.last_token, part.answers, sets_of, mean_activations, center)
 
     with torch.no_grad():
         good, less = unmodified(started).metrics(), started.join(ablated).metrics()
@@ -186,20 +186,20 @@ def cell_pairs(
     """
     tried, sets = [], []
     for kind, labelled in labels.items():
-        for some in carriers(labelled, prompts.pairs):
-            both = paired_sets(some, generator(seed, "family-knockout", *names, kind, some.family))
-            tried.append((kind, some, both[0].sum(0)))
-            sets += [(some, chosen) for chosen in both]
+        for group in carriers(labelled, prompts.pairs):
+            both = paired_sets(group, generator(seed, "family-knockout", *names, kind, group.family))
+            tried.append((kind, group, both[0].sum(0)))
+            sets += [(group, members) for members in both]
     if not sets or not len(prompts.tokens):
         return
     lost = losses(run, prompts, sets, center)
-    for number, (kind, some, sizes) in enumerate(tried):
+    for number, (kind, group, sizes) in enumerate(tried):
         used = sizes > 0
         problems = problems_of(names[1], prompts.pairs.a[used], prompts.pairs.b[used])
         for metric, values in lost.items():
             means = resampled(values[2 * number : 2 * number + 2, used], resampling(problems, bootstrap, seed))
-            key, pair = (kind, some.family, metric), compare(*(Value(mean, problems) for mean in means.T))
-            yield key, Tried(pair, len(some.layers), float(sizes[used].mean()) if used.any() else float("nan"))
+            key, pair = (kind, group.family, metric), compare(*(Value(mean, problems) for mean in means.T))
+            yield key, Tried(pair, len(group.layers), float(sizes[used].mean()) if used.any() else float("nan"))
 
 
 def family_knockout_table(cells: Mapping[tuple[str, str], Mapping[Key, Tried]], k: int) -> pd.DataFrame:
@@ -209,11 +209,11 @@ def family_knockout_table(cells: Mapping[tuple[str, str], Mapping[Key, Tried]], 
         here = {cell: tried[key] for cell, tried in cells.items() if key in tried}
 
         def sizes(
-            some: Sequence[tuple[str, str]], here: Mapping[tuple[str, str], Tried] = here
+            row_cells: Sequence[tuple[str, str]], here: Mapping[tuple[str, str], Tried] = here
         ) -> dict[str, object]:
-            known = [here[cell].ablated for cell in some if not np.isnan(here[cell].ablated)]
-            ablated = float(np.mean(known)) if known else float("nan")
-            return {"labelled": sum(here[cell].labelled for cell in some), "ablated": ablated}
+            ablated_means = [here[cell].ablated for cell in row_cells if not np.isnan(here[cell].ablated)]
+            ablated = float(np.mean(ablated_means)) if ablated_means else float("nan")
+            return {"labelled": sum(here[cell].labelled for cell in row_cells), "ablated": ablated}
 
         names = dict(zip(("neurons", "family", "metric"), key, strict=True))
         for row in rows({cell: tried.pair for cell, tried in here.items()}, more=sizes):

@@ -24,9 +24,9 @@ def promoted_tokens(model: Decoder, tokenizer: PromptTokenizer, neurons: Mapping
         neurons: the neurons of each layer.
     """
     frames = [
-        _frame(model, layer, some)
+        _frame(model, layer, chunk)
         for layer, numbers in neurons.items()
-        for some in np.array_split(numbers, -(-len(numbers) // _NEURONS))
+        for chunk in np.array_split(numbers, -(-len(numbers) // _NEURONS))
     ]
     if not frames:
         return pd.DataFrame(columns=["layer", "neuron", "direction", "rank", "token", "text", "logit"])

@@ -23,7 +23,7 @@ def promoted_tokens(*, model: ModelOptions, circuits: Files, k: Size, output: Pa
     settings = recorded(locals())
 
     decoder, tokenizer = load_model(model)
-    every = pd.concat([read_table(path, CIRCUIT) for path in circuits]).drop_duplicates()
-    table = promoted.promoted_tokens(decoder, tokenizer, by_layer(every, k))
+    circuit_rows = pd.concat([read_table(path, CIRCUIT) for path in circuits]).drop_duplicates()
+    table = promoted.promoted_tokens(decoder, tokenizer, by_layer(circuit_rows, k))
     provenance = {**settings, "device": str(decoder.device)}
     write_table(table, output, PROMOTED_TOKENS, provenance, common_keys(*circuits))

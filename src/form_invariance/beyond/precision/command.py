@@ -39,7 +39,7 @@ def precision(
         train = read_train(dataset, corrupt_table, run.tokenizer, run.model.device)
         candidates = read_candidates(attribution, run.late, run.model.device)
         effects.append(compute.sample_effects(run, train, candidates, prompts, RANKINGS[ranking]))
-        neurons = {layer: chosen.cpu().numpy() for layer, chosen in candidates.items()}
+        neurons = {layer: indices.cpu().numpy() for layer, indices in candidates.items()}
         provenance = {**settings, **of_run(run)}
         del run, train  # both precisions together may not fit
     lower, exact = effects

@@ -27,8 +27,8 @@ def sample_effects(
         metric: of `indirect_effect.METRICS`.
     """
     sample = slice(0, prompts)
-    some = TrainPrompts(train.tokens[sample], [train.partners[0][sample]], train.answers[:1, sample])
-    by_layer = patch_candidates(run, some, candidates, metric)
+    sampled_prompts = TrainPrompts(train.tokens[sample], [train.partners[0][sample]], train.answers[:1, sample])
+    by_layer = patch_candidates(run, sampled_prompts, candidates, metric)
     return {layer: effects[0].cpu().numpy() for layer, (effects, _) in by_layer.items()}
 
 

@@ -87,10 +87,12 @@ def of_heads(heads: pd.DataFrame) -> str:
     """
     said = []
     for operator, rows in heads[heads["from_arrival"] == 0].groupby("operator", sort=False):
-        count, own = rows["head"].nunique(), rows["donor_format"] == rows["target_format"]
-        every = (rows["rank"] == count) & (rows["exchanged"] == TOGETHER)
-        together, other = (rows.loc[every & kind, "donor_answer"].mean() for kind in (own, ~own))
-        sets = rows[own & rows["member"]].groupby("target_format")["head"].agg(set)
+        count, same_format = rows["head"].nunique(), rows["donor_format"] == rows["target_format"]
+        all_heads = (rows["rank"] == count) & (rows["exchanged"] == TOGETHER)
+        together, other = (
+            rows.loc[all_heads & kind, "donor_answer"].mean() for kind in (same_format, ~same_format)
+        )
+        sets = rows[same_format & rows["member"]].groupby("target_format")["head"].agg(set)
         text = (
             f"{operator}: those of layer {rows['layer'].iloc[0]} together {percent(together)} "
             f"(of another format {percent(other)}), "
@@ -98,9 +100,9 @@ def of_heads(heads: pd.DataFrame) -> str:
         )
         if len(sets) > 1:
             pairs = list(combinations(sets, 2))
-            jaccard = np.mean([len(one & other) / len(one | other) for one, other in pairs])
+            jaccard = np.mean([len(first & second) / len(first | second) for first, second in pairs])
             chance = np.mean(
-                [expected_jaccard((len(one), len(other)), one_region(2, count)) for one, other in pairs]
+                [expected_jaccard((len(first), len(second)), one_region(2, count)) for first, second in pairs]
             )
             common = ", ".join(map(str, sorted(set.intersection(*sets)))) or "none"
             text += f" ({common} in all formats), Jaccard of two formats' sets {jaccard:.2f} (chance {chance:.2f})"
@@ -118,7 +120,7 @@ def of_probes(tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, str]:
     keys = ["operator", "formats", "target", "layer", "point"]
     formats = (rows["trained"] == rows["tested"]).map({True: "same", False: "two"})
     mean = rows.assign(formats=formats).groupby(keys, sort=False)[["accuracy", "low", "high", "chance"]].mean()
-    every = mean.assign(half=(1 + mean["chance"]) / 2)
+    accuracies = mean.assign(half=(1 + mean["chance"]) / 2)
     arrives = heads[heads["from_arrival"] == 0].groupby("operator")["layer"].first()
     for operator in tables["residual_shares"]["operator"].unique():
         if operator not in mean.index:
@@ -126,7 +128,7 @@ def of_probes(tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, str]:
         elif operator not in arrives:
             said.append(f"{operator}: states arrive in no layer.")
         else:
-            said.append(f"{operator}: {_what_arrives(every.loc[operator], int(arrives[operator]))}.")
+            said.append(f"{operator}: {_what_arrives(accuracies.loc[operator], int(arrives[operator]))}.")
     table = mean.reset_index()
     there = (table["layer"] == table["operator"].map(arrives)) & (table["point"] == ATTENTION)
     return table[there], " ".join(said)

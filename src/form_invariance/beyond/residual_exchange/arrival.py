@@ -30,10 +30,10 @@ _STATE_BYTES = 2**31
 def _points(model: Decoder, cache: LastTokenCache, layers: range) -> Tensor:
     """The last token's residual stream after attention and after the MLP, (layers, 2, B, d), float32."""
     states = []
-    for place in range(len(layers)):
-        x = cache.residual[place][:, None]
-        after = after_attention(model, layers[place], x, attend(model, layers[place], x, cache))
-        states.append(torch.stack([after[:, 0], cache.residual[place + 1]]))
+    for index in range(len(layers)):
+        x = cache.residual[index][:, None]
+        after = after_attention(model, layers[index], x, attend(model, layers[index], x, cache))
+        states.append(torch.stack([after[:, 0], cache.residual[index + 1]]))
     return torch.stack(states).float()
 
 
@@ -52,13 +52,13 @@ def targets(problems: pd.DataFrame, expression: str) -> Iterator[tuple[str, np.n
     """
     digit = int(problems["digit"].iloc[0])
     # A digit has one place in all answers (`problems.tasks.check_places`).
-    place = 1 if digit == WHOLE else 10 ** (len(str(problems["answer"].iloc[0])) - 1 - digit)
-    yield f"{ANSWER} {place}", problems["answer"].to_numpy() // place % 10
+    place_value = 1 if digit == WHOLE else 10 ** (len(str(problems["answer"].iloc[0])) - 1 - digit)
+    yield f"{ANSWER} {place_value}", problems["answer"].to_numpy() // place_value % 10
     for name in ("a", "b"):
         values = problems[name].to_numpy()
         for power in range(len(str(abs(values).max()))):
             yield f"{name} {10**power}", values // 10**power % 10
-    into = max(place, 10)
+    into = max(place_value, 10)
     carried = carries(expression, problems, into)
     if UNKNOWN not in carried:
         yield f"{CARRY} {into}", carried
@@ -74,19 +74,19 @@ def probe_table(
         expression: the operator's.
         prompts: of each format, at most.
     """
-    chosen = choose_prompts(censuses, prompts, seed, apart=False)
-    every = pd.concat(list(censuses.values()))[["a", "b", "answer", "digit"]].drop_duplicates()
-    read = dict(targets(chosen.merge(every, on=["a", "b"], how="left"), expression))
-    probes = [task for task in tasks(chosen) if task.operator != EVERY_OPERATOR and "+" not in task.trained]
-    size = 8 * len(chosen) * run.model.config.d_model
+    prompt_rows = choose_prompts(censuses, prompts, seed, apart=False)
+    problems = pd.concat(list(censuses.values()))[["a", "b", "answer", "digit"]].drop_duplicates()
+    read = dict(targets(prompt_rows.merge(problems, on=["a", "b"], how="left"), expression))
+    probes = [task for task in tasks(prompt_rows) if task.operator != EVERY_OPERATOR and "+" not in task.trained]
+    size = 8 * len(prompt_rows) * run.model.config.d_model
     step, parts = max(1, working_bytes(run.model.device, _STATE_BYTES) // size), []
     every_layer = range(run.model.config.n_layers)
     for layers in (every_layer[start : start + step] for start in every_layer[::step]):
-        x = states(run, chosen["prompt"].tolist(), layers)
+        x = states(run, prompt_rows["prompt"].tolist(), layers)
         for name, labels in read.items():
             for task in probes:
                 if len(np.unique(labels[task.train])) > 1:
-                    rows = probe_rows(x, chosen.assign(answer_token=labels), range(2), task, seed)
+                    rows = probe_rows(x, prompt_rows.assign(answer_token=labels), range(2), task, seed)
                     parts.append(rows.assign(target=name, layer=rows["layer"] + layers.start))
     table = pd.concat(parts, ignore_index=True).rename(columns={"majority": "chance"})
     table = table[~table["tested"].str.contains("+", regex=False)]

@@ -35,20 +35,20 @@ from form_invariance.tables.progress import Progress
 _BATCH = 32
 
 
-def exchange(model: Decoder, cache: LastTokenCache, given: Tensor) -> Tensor:
-    """Residual stream after the last layer if the last token takes a given state after each layer alone.
+def exchange(model: Decoder, cache: LastTokenCache, donor_states: Tensor) -> Tensor:
+    """Residual stream after the last layer if the last token takes a donor's state after each layer alone.
 
     Args:
         cache: of the targets, from layer 0 on.
-        given: (B, layers, d).
+        donor_states: (B, layers, d).
 
     Returns:
         (B, layers, d), by the layer of the exchange.
     """
-    x = given[:, :1]
+    x = donor_states[:, :1]
     for layer in range(1, model.config.n_layers):
         x = finish_layer(model, layer, x, attend(model, layer, x, cache), None, None)
-        x = torch.cat([x, given[:, layer, None]], 1)
+        x = torch.cat([x, donor_states[:, layer, None]], 1)
     return x
 
 

@@ -82,26 +82,26 @@ def first_layer(reached: np.ndarray) -> np.ndarray:
     return np.where(reached[:, :last].any(1), reached[:, :last].argmax(1), last + 1)
 
 
-def arrival(own: Exchanged) -> np.ndarray:
+def arrival(own_donors: Exchanged) -> np.ndarray:
     """Where the own format's donors decide the answer, as in `first_layer`."""
-    return first_layer(own.shares["donor_answer"] >= ARRIVED)
+    return first_layer(own_donors.shares["donor_answer"] >= ARRIVED)
 
 
 def arrives(exchanged: Mapping[Key, Exchanged]) -> int:
     """Where the own formats' donors decide the answer in the mean over formats, as in `first_layer`."""
-    own = [cells[0] for _, target, donor, *cells in of_formats(exchanged) if target == donor]
-    return int(first_layer(np.mean([cell.shares["donor_answer"] for cell in own], 0) >= ARRIVED)[0])
+    own_cells = [cells[0] for _, target, donor, *cells in of_formats(exchanged) if target == donor]
+    return int(first_layer(np.mean([cell.shares["donor_answer"] for cell in own_cells], 0) >= ARRIVED)[0])
 
 
-def meeting(own: Exchanged, other: Exchanged) -> np.ndarray:
+def meeting(own_donors: Exchanged, other_donors: Exchanged) -> np.ndarray:
     """Where another format's donors do nearly what the own format's do, as in `first_layer`."""
-    ours, theirs = (cell.shares["donor_answer"] for cell in (own, other))
+    ours, theirs = (cell.shares["donor_answer"] for cell in (own_donors, other_donors))
     return first_layer((ours >= ARRIVED) & (theirs >= SERVES * ours))
 
 
-def leaving(own: Exchanged) -> np.ndarray:
+def leaving(donors: Exchanged) -> np.ndarray:
     """The last layer in which the target's answer survives, (1 + R,); -1 where it never does."""
-    kept = own.shares["own_answer"][:, :-1] >= SERVES
+    kept = donors.shares["own_answer"][:, :-1] >= SERVES
     return np.where(kept.any(1), kept.shape[1] - 1 - kept[:, ::-1].argmax(1), -1)
 
 
@@ -131,17 +131,19 @@ def contrasts(exchanged: Mapping[Key, Exchanged]) -> pd.DataFrame:
     served: dict[tuple[str, str], Pair] = {}
     for operator, target in dict.fromkeys(pair[:2] for pair in others):
         of_donors = [pair[3:] for pair in others if pair[:2] == (operator, target)]
-        own = of_donors[0][0]
+        own_donors = of_donors[0][0]
         # Where the state never arrives there is nothing to compare.
-        at = arrival(own)
-        layer = np.arange(len(at)), np.minimum(at, own.layers - 1)
-        ours, *theirs = (cell.shares["donor_answer"][layer] for cell in (own, *(other for _, other in of_donors)))
-        first = np.where(at == own.layers, np.nan, np.mean(theirs, 0))
-        served[target, operator] = Pair(first, SERVES * ours, (own.problems,))
+        at = arrival(own_donors)
+        layer = np.arange(len(at)), np.minimum(at, own_donors.layers - 1)
+        ours, *theirs = (
+            cell.shares["donor_answer"][layer] for cell in (own_donors, *(other for _, other in of_donors))
+        )
+        first = np.where(at == own_donors.layers, np.nan, np.mean(theirs, 0))
+        served[target, operator] = Pair(first, SERVES * ours, (own_donors.problems,))
     table: list[dict[str, Any]] = [{"question": SERVED, **row} for row in rows(served)]
     for operator in [*dict.fromkeys(pair[0] for pair in others), ALL]:
         pairs = [pair for pair in others if operator in (pair[0], ALL)]
-        met = np.stack([meeting(own, other) for *_, own, other in pairs])
+        met = np.stack([meeting(own_donors, other) for *_, own_donors, other in pairs])
         never = met[:, 0].min() == pairs[0][3].layers
         spread = np.full(met.shape[1], np.nan) if never else met.max(0) - met.min(0)
         limit = np.full(met.shape[1], ONE_LAYER)

@@ -75,9 +75,9 @@ def _with_another_answer(targets: pd.DataFrame, donors: pd.DataFrame, rng: np.ra
         able = (donors["answer_token"] != target["answer_token"]) & (donors["target"] != target["target"])
         if places := np.flatnonzero(able).tolist():
             donor = donors.iloc[rng.choice(places)]
-            own = {"a": target["a"], "b": target["b"], "prompt": target["prompt"]}
+            problem = {"a": target["a"], "b": target["b"], "prompt": target["prompt"]}
             tokens = {"own_token": target["answer_token"], "donor_token": donor["answer_token"]}
-            rows.append(own | tokens | {"donor_prompt": donor["prompt"]})
+            rows.append(problem | tokens | {"donor_prompt": donor["prompt"]})
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -89,6 +89,6 @@ def with_copies(donors: pd.DataFrame, copies: pd.DataFrame, cell: Cell, seed: in
     """
     of_format = donors[(donors["donor"] == FORMAT) & (donors["donor_format"] == cell[0])]
     rng = generator(seed, "residual exchange", *cell, COPIED)
-    copied, chosen = copies_of(of_format["donor_token"].to_numpy(), copies, rng)
-    copying = of_format.iloc[copied].assign(donor=COPIED, donor_prompt=chosen["prompt"].to_numpy())
+    copied, copy_rows = copies_of(of_format["donor_token"].to_numpy(), copies, rng)
+    copying = of_format.iloc[copied].assign(donor=COPIED, donor_prompt=copy_rows["prompt"].to_numpy())
     return pd.concat([donors, copying], ignore_index=True)

@@ -64,12 +64,14 @@ def heads(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     prompts = table["operator"].map(targets.groupby("operator")["prompts"].sum())
     panel = table["operator"] + ", layer " + table["layer"].astype(str) + ", n = " + prompts.astype(str)
     table = table.assign(heads=table["rank"], panel=panel)
-    own, other = (table[(table["donor_format"] == table["target_format"]) == same] for same in (True, False))
-    looks = looks_of(own["target_format"].unique().tolist())
+    own_format, other_format = (
+        table[(table["donor_format"] == table["target_format"]) == same] for same in (True, False)
+    )
+    looks = looks_of(own_format["target_format"].unique().tolist())
     looks[OTHERS] = Look(GREY, dashes=DASHED, width=0.9, label="donor of another format (mean)")
     lines = (
-        line(own, own["target_format"], "donor_answer", "low", "high"),
-        mean(other, ["panel", "heads"], OTHERS, "donor_answer"),
+        line(own_format, own_format["target_format"], "donor_answer", "low", "high"),
+        mean(other_format, ["panel", "heads"], OTHERS, "donor_answer"),
     )
     heading = f"{title}: the outputs of the best heads at the last token are another prompt's"
     label = "outputs that are the donor's"

@@ -31,7 +31,7 @@ def head_exchange(
     keys = common_keys(*datasets, *exchanges)
     problems = read_tables(cells, DATASET)
     at = arrives(read_exchanges(read_tables(measured, RESIDUAL_EXCHANGE), 0, seed))
-    given = {cell[0]: donations(cell, problems, {}, seed) for cell in cells}
+    format_donations = {cell[0]: donations(cell, problems, {}, seed) for cell in cells}
     run = Run(*load_model(model), first=0)
-    table = head_table(run, given, keys["operator"], at, bootstrap, seed)
+    table = head_table(run, format_donations, keys["operator"], at, bootstrap, seed)
     write_table(table, output, HEADS, {**settings, "device": str(run.model.device)}, keys)

@@ -32,39 +32,45 @@ def _outputs(cache: LastTokenCache, model: Decoder, layers: range) -> Tensor:
     return torch.cat([attend(model, layer, before[layer - cache.first], cache) for layer in layers], 1)
 
 
-def _exchange(model: Decoder, cache: LastTokenCache, layer: int, given: Tensor, chosen: Tensor) -> Tensor:
-    """Residual stream after the last layer if chosen heads of a layer have given outputs, (B, N, d).
+def _exchange(
+    model: Decoder, cache: LastTokenCache, layer: int, donor_outputs: Tensor, head_masks: Tensor
+) -> Tensor:
+    """Residual stream after the last layer if some heads of a layer have the donor's outputs, (B, N, d).
 
     Args:
-        given: (B, H, D).
-        chosen: of each run, bool, (N, H).
+        donor_outputs: (B, H, D).
+        head_masks: the heads of each run, bool, (N, H).
     """
     x = cache.residual[layer - cache.first, :, None]
-    z = torch.where(chosen[..., None], given[:, None], attend(model, layer, x, cache))
+    z = torch.where(head_masks[..., None], donor_outputs[:, None], attend(model, layer, x, cache))
     return replay(model, cache, finish_layer(model, layer, x, z, None, None), layer + 1)
 
 
 @torch.no_grad()
-def exchanged(run: Run, donations: pd.DataFrame, layers: range, chosen: Tensor) -> tuple[np.ndarray, np.ndarray]:
+def exchanged(
+    run: Run, donations: pd.DataFrame, layers: range, head_masks: Tensor
+) -> tuple[np.ndarray, np.ndarray]:
     """Whether the output is the donor's, and the probability of the donor's, (donations, layers, N) each.
 
     Args:
         donations: a row for each target and donor (`donors.donations`).
-        chosen: the heads that are exchanged in each of N runs, bool, (layers, N, H).
+        head_masks: the heads that are exchanged in each of N runs, bool, (layers, N, H).
     """
-    model, first, runs = run.model, layers.start, chosen.shape[1]
-    tokens, chosen = tokens_of(run, donations), chosen.to(run.model.device)
-    given, donors = of_donors(run, donations, first, partial(_outputs, model=model, layers=layers))
+    model, first, runs = run.model, layers.start, head_masks.shape[1]
+    tokens, head_masks = tokens_of(run, donations), head_masks.to(run.model.device)
+    donor_outputs, donors = of_donors(run, donations, first, partial(_outputs, model=model, layers=layers))
     done, probabilities, answers = [], [], []
     for cache, rows in of_targets(run, donations, first, runs):
-        own = given[donors[rows]]
-        x = [_exchange(model, cache, layer, own[:, at], chosen[at]) for at, layer in enumerate(layers)]
+        row_outputs = donor_outputs[donors[rows]]
+        x = [_exchange(model, cache, layer, row_outputs[:, at], head_masks[at]) for at, layer in enumerate(layers)]
         probability, predicted = read_two(model, torch.cat(x, 1), tokens[rows])
         done.append(rows)
         probabilities.append(probability[..., 0])
         answers.append(predicted == tokens[rows, :1])
     shape = len(donations), len(layers), runs
-    came_out, probable = (in_order(done, some, 0).view(shape).cpu().numpy() for some in (answers, probabilities))
+    came_out, probable = (
+        in_order(done, batches, 0).view(shape).cpu().numpy() for batches in (answers, probabilities)
+    )
     return came_out, probable
 
 
@@ -86,12 +92,15 @@ def of_pair(
     weights = resampling(list(compress(problems, measured)), resamples, seed)
     shares = resampled(np.moveaxis(answer.astype(float), 0, -1), weights)
     by_rank = np.take_along_axis(shares[0, :, count:], ranked, 1)
-    every = by_rank[:, -1:]
-    member = (rank <= (by_rank >= SERVES * every).argmax(1, keepdims=True)) & (every > 0)
+    all_heads = by_rank[:, -1:]
+    member = (rank <= (by_rank >= SERVES * all_heads).argmax(1, keepdims=True)) & (all_heads > 0)
     _, low, high = zip(*map(resampled_interval, shares.reshape(len(shares), -1).T), strict=True)
     names = {"layer": layers, "exchanged": (ALONE, TOGETHER), "head": range(count)}
     return pd.DataFrame(product(*names.values()), columns=[*names]).assign(
-        **{name: np.hstack([some, some]).ravel() for name, some in (("rank", rank + 1), ("member", member))},
+        **{
+            name: np.hstack([by_head, by_head]).ravel()
+            for name, by_head in (("rank", rank + 1), ("member", member))
+        },
         **{"donor_answer": shares[0].ravel(), "low": low, "high": high},
         **{"donor_probability": probability.mean(0).ravel(), "prompts": len(answer)},
     )
@@ -109,9 +118,9 @@ def head_table(
     count = run.model.config.n_layers
     layers = range(max(0, at - 1), min(count, at + 2)) if at < count else range(0)
     parts = [pd.DataFrame(columns=list(HEADS.columns))]
-    for target, every in donations.items() if layers else ():
-        for donor, some in every[every["donor"] == FORMAT].groupby("donor_format", sort=False):
-            rows = of_pair(run, some, operator, layers, resamples, seed)
+    for target, to_target in donations.items() if layers else ():
+        for donor, pair_donations in to_target[to_target["donor"] == FORMAT].groupby("donor_format", sort=False):
+            rows = of_pair(run, pair_donations, operator, layers, resamples, seed)
             parts.append(rows.assign(target_format=target, donor_format=donor))
     table = pd.concat(parts[1:] or parts, ignore_index=True)
     return table.assign(from_arrival=table["layer"] - at)[list(HEADS.columns)]

@@ -27,8 +27,8 @@ def residual_contrasts(
     """
     settings = recorded(locals())
 
-    found = contrasts.exchanges(read_tables(by_cell(tables), RESIDUAL_EXCHANGE), bootstrap, seed)
+    exchanged = contrasts.exchanges(read_tables(by_cell(tables), RESIDUAL_EXCHANGE), bootstrap, seed)
     keys = common_keys(*tables)
-    write_table(contrasts.shares(found), shares_output, RESIDUAL_SHARES, settings, keys)
-    write_table(contrasts.layers(found), layers_output, RESIDUAL_LAYERS, settings, keys)
-    write_table(contrasts.contrasts(found), output, RESIDUAL_CONTRASTS, settings, keys)
+    write_table(contrasts.shares(exchanged), shares_output, RESIDUAL_SHARES, settings, keys)
+    write_table(contrasts.layers(exchanged), layers_output, RESIDUAL_LAYERS, settings, keys)
+    write_table(contrasts.contrasts(exchanged), output, RESIDUAL_CONTRASTS, settings, keys)

@@ -63,7 +63,7 @@ def specificity(
     """
     settings = recorded(locals())
 
-    given, operands = json_object(tasks, "--tasks"), limits_of(limits, "--tasks")
+    configured_tasks, operands = json_object(tasks, "--tasks"), limits_of(limits, "--tasks")
     run, keys = load_run(model), common_keys(*mean_caches)
     form, most = keys["format"], max(MOST, prompts)
     patched = read_effects(by_cell(effects), Membership(membership, seed))
@@ -72,12 +72,12 @@ def specificity(
     sets = sets_of(ranked(patched), sorted(set(k)), form, values, Draws(0, matched_seeds, seed))
     plain = text_task(run, read_text(text, text_sha256) if text else PLAIN_TEXT, most)
     others = [
-        other_task(run, name, task_of(asked, asdict(operands)), asked["templates"][form], most, seed)
-        for name, asked in given.items()
-        if form in asked["templates"]
+        other_task(run, name, task_of(configured, asdict(operands)), configured["templates"][form], most, seed)
+        for name, configured in configured_tasks.items()
+        if form in configured["templates"]
     ]
-    every = track([*others, plain], len(others) + 1, "tasks")
-    parts = [rows for task in every for rows in task_rows(run, task, sets, center_logits)]
+    tracked_tasks = track([*others, plain], len(others) + 1, "tasks")
+    parts = [rows for task in tracked_tasks for rows in task_rows(run, task, sets, center_logits)]
     provenance = {**settings, **of_run(run), "text": text and str(text)}
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*SPECIFICITY_PROMPTS.columns])
     write_table(table, output, SPECIFICITY_PROMPTS, provenance, keys)

@@ -34,7 +34,7 @@ def sets_of(
         sets += circuits(ranked, k)
         sets += circuit_controls(ranked, k, values, draws)
         sets += best_of(ranked, k, ((format, operator) for operator in ranked.operators))
-    return [one for one in sets if len(one)]
+    return [neuron_set for neuron_set in sets if len(neuron_set)]
 
 
 def task_rows(run: Run, task: Task, sets: Sequence[NeuronSet], center: bool) -> Iterator[pd.DataFrame]:
@@ -50,6 +50,6 @@ def task_rows(run: Run, task: Task, sets: Sequence[NeuronSet], center: bool) -> 
     nobody = pd.DataFrame([{"operator": task.name, "neurons": "none", "k": 0, "seed": NOT_DRAWN}])
     setting = {"task": task.name, "donor": "", "positions": "last", "means": TASK_MEANS}
     yield rows_of(unmodified(started)[None], nobody, prompts, **setting, intervention=UNMODIFIED)
-    for means, some in [(task.means, sets), *with_half_means(sets, task.means)]:
-        ablated = intervene(started, masks_of(some), means, at_once=len(sets))
-        yield rows_of(ablated, labels_of(some), prompts, **setting, intervention=KNOCKOUT)
+    for means, neuron_sets in [(task.means, sets), *with_half_means(sets, task.means)]:
+        ablated = intervene(started, masks_of(neuron_sets), means, at_once=len(sets))
+        yield rows_of(ablated, labels_of(neuron_sets), prompts, **setting, intervention=KNOCKOUT)

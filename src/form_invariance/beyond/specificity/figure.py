@@ -21,8 +21,8 @@ INPUTS = {"tasks": {"contrasts": CONTRASTS}}
 def _lost(tables: Mapping[str, pd.DataFrame], *contrasts: str) -> pd.DataFrame:
     """What knockout costs, over all cells: the rows of contrasts that are defined."""
     table = overall(tables["contrasts"])
-    chosen = (table["intervention"] == KNOCKOUT) & (table["metric"] == PRIMARY)
-    return table[chosen & table["contrast"].isin(contrasts) & (table["cells"] > 0)]
+    knocked_out = (table["intervention"] == KNOCKOUT) & (table["metric"] == PRIMARY)
+    return table[knocked_out & table["contrast"].isin(contrasts) & (table["cells"] > 0)]
 
 
 def _with_prompts(names: pd.Series, rows: pd.DataFrame) -> list[str]:
@@ -42,24 +42,22 @@ def tasks(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     k = k if k in sizes else max(sizes, default=k)
     rows = rows[rows["k"] == k]
     heading = f"{title}: knockout of the shared neurons, k = {k}"
-    known = rows[rows["task"] != COPYING].sort_values("first", ascending=False)
-    if known.empty:
+    rows = rows[rows["task"] != COPYING].sort_values("first", ascending=False)
+    if rows.empty:
         return style.nothing(heading, "no neuron is shared")
-    known = known.assign(place=range(len(known)))
-    figure, panels = style.panels(1, 1, height=0.5 + 0.19 * len(known))
+    rows = rows.assign(place=range(len(rows)))
+    figure, panels = style.panels(1, 1, height=0.5 + 0.19 * len(rows))
     axes = panels[0, 0]
     axes.axvline(0, color="black", lw=0.6, zorder=0.5)
     # The interval is that of the difference from the control.
-    axes.hlines(known["place"], known["second"] + known["low"], known["second"] + known["high"], lw=1.6)
-    axes.plot(
-        known["first"], known["place"], "o", color=COLOURS[0], label="shared neurons, with the 95 % interval"
-    )
-    axes.plot(known["second"], known["place"], "|", color=GREY, ms=7, mew=1.5, label="strongest matched control")
-    for value, place in zip(known["first"], known["place"], strict=True):
-        axes.annotate(f"{value:z.2f}", (value, place), (0, 4), textcoords="offset points", ha="center", fontsize=6)
-    names = known["task"].map(lambda task: _CALLED.get(task, task.replace("_", " ")))
-    axes.set_yticks(known["place"], _with_prompts(names, known))
-    axes.set(xlabel="probability of the answer lost", ylim=(len(known) - 0.5, -0.7))
+    axes.hlines(rows["place"], rows["second"] + rows["low"], rows["second"] + rows["high"], lw=1.6)
+    axes.plot(rows["first"], rows["place"], "o", color=COLOURS[0], label="shared neurons, with the 95 % interval")
+    axes.plot(rows["second"], rows["place"], "|", color=GREY, ms=7, mew=1.5, label="strongest matched control")
+    for value, y in zip(rows["first"], rows["place"], strict=True):
+        axes.annotate(f"{value:z.2f}", (value, y), (0, 4), textcoords="offset points", ha="center", fontsize=6)
+    names = rows["task"].map(lambda task: _CALLED.get(task, task.replace("_", " ")))
+    axes.set_yticks(rows["place"], _with_prompts(names, rows))
+    axes.set(xlabel="probability of the answer lost", ylim=(len(rows) - 0.5, -0.7))
     figure.suptitle(heading)
     style.legend_below(figure, axes.get_legend_handles_labels()[0])
     return figure

@@ -17,7 +17,7 @@ from form_invariance.experiment.means import MeanCache
 from form_invariance.experiment.measurements import TEXT
 from form_invariance.experiment.run import Run
 from form_invariance.problems.configured import operands_of, prepare, problems_for
-from form_invariance.problems.tasks import Task as Asked
+from form_invariance.problems.tasks import Task as Definition
 from form_invariance.randomness import generator
 from form_invariance.stages.mean_cache.compute import last_token_means
 from form_invariance.user_files import read_bytes
@@ -43,7 +43,7 @@ class Task:
         return pd.DataFrame({"index": np.arange(len(self.problems)), "a": a, "b": b})
 
 
-def other_task(run: Run, name: str, asked: Asked, template: str, most: int, seed: int) -> Task:
+def other_task(run: Run, name: str, definition: Definition, template: str, most: int, seed: int) -> Task:
     """A task that no circuit is ranked on: the prompts of a template that the unmodified model answers correctly.
 
     Args:
@@ -53,12 +53,12 @@ def other_task(run: Run, name: str, asked: Asked, template: str, most: int, seed
     Raises:
         UserError: a field of the template is missing, or a target is not the next single token after its prompt.
     """
-    problems = problems_for(asked, template)
+    problems = problems_for(definition, template)
     order = generator(seed, "specificity", name).permutation(len(problems))
     problems = problems.iloc[order[: (TRIED + MEANS) * most]]
-    prompts, targets = prepare(asked, run.tokenizer, template, problems, f"the task {name}")
+    prompts, targets = prepare(definition, run.tokenizer, template, problems, f"the task {name}")
     answers = torch.from_numpy(targets).to(run.model.device)
-    numbers = [problems[operand] for operand in operands_of(asked)]
+    numbers = [problems[operand] for operand in operands_of(definition)]
     return _answered_right(run, name, run.tokens(prompts), answers, problems_of(name, *numbers), most)
 
 
@@ -76,11 +76,11 @@ def _answered_right(
     tokens, answers, problems = tokens[others:], answers[others:], problems[others:]
     right, tried = tokens.new_empty(0, dtype=torch.bool), 0
     while tried < min(TRIED * most, len(tokens)) and right.sum() < most:
-        some = slice(tried, tried + most)
-        right = torch.cat([right, answer(run, tokens[some], answers[some]).correct])
+        batch = slice(tried, tried + most)
+        right = torch.cat([right, answer(run, tokens[batch], answers[batch]).correct])
         tried = len(right)
     kept = right.nonzero()[:most, 0]
-    task = Task(name, tokens[kept], answers[kept], means, [problems[place] for place in kept.tolist()])
+    task = Task(name, tokens[kept], answers[kept], means, [problems[row] for row in kept.tolist()])
     if len(kept) < FEWEST:
         return replace(task, undefined=f"fewer than {FEWEST} of {tried} prompts are answered correctly")
     return task
@@ -120,11 +120,11 @@ def text_task(run: Run, text: str, most: int) -> Task:
         )
     windows = np.lib.stride_tricks.sliding_window_view(np.array(tokens), CONTEXT + 1)
     number = min((TRIED + MEANS) * most, len(windows))
-    places = np.linspace(0, len(windows) - 1, number).round().astype(int)
-    places = generator(0, "text").permutation(np.unique(places))
-    chosen = _with_bos(run, windows[places])
-    problems: list[Problem] = [(TEXT, place) for place in places.tolist()]
-    return _answered_right(run, TEXT, chosen[:, :-1], chosen[:, -1], problems, most)
+    starts = np.linspace(0, len(windows) - 1, number).round().astype(int)
+    starts = generator(0, "text").permutation(np.unique(starts))
+    window_tokens = _with_bos(run, windows[starts])
+    problems: list[Problem] = [(TEXT, start) for start in starts.tolist()]
+    return _answered_right(run, TEXT, window_tokens[:, :-1], window_tokens[:, -1], problems, most)
 
 
 def _with_bos(run: Run, windows: np.ndarray) -> Tensor:
