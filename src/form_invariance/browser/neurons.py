@@ -54,12 +54,12 @@ def families(table: pd.DataFrame) -> dict[tuple[str, int, int], dict[str, list[A
     best = table[~shuffled].sort_values(
         ["label", "score", "heuristic"], ascending=[False, False, True], kind="stable"
     )
-    found: dict[tuple[str, int, int], dict[str, list[Any]]] = {}
+    by_neuron: dict[tuple[str, int, int], dict[str, list[Any]]] = {}
     for row in _rows(best.drop_duplicates(key).merge(null, on=key, how="left")):
-        own = found.setdefault((row.mode, row.layer, row.neuron), {})
+        by_family = by_neuron.setdefault((row.mode, row.layer, row.neuron), {})
         scores = [_number(row.score, 3), _number(row.base_rate, 2)]
-        own[row.family] = [row.heuristic, *scores, int(row.label), _number(row.null, 3)]
-    return found
+        by_family[row.family] = [row.heuristic, *scores, int(row.label), _number(row.null, 3)]
+    return by_neuron
 
 
 def agreement(sets: list[set[str]]) -> str:
@@ -68,7 +68,7 @@ def agreement(sets: list[set[str]]) -> str:
         return "none"
     if not all(sets):
         return "some"
-    if all(one == sets[0] for one in sets):
+    if all(family_set == sets[0] for family_set in sets):
         return "same"
     return "common" if set.intersection(*sets) else "different"
 
@@ -82,11 +82,11 @@ def tokens_of(table: pd.DataFrame) -> dict[str, dict[str, list[list[Any]]]]:
     Returns:
         By neuron ("layer.number") and direction.
     """
-    found: dict[str, dict[str, list[list[Any]]]] = {}
+    by_neuron: dict[str, dict[str, list[list[Any]]]] = {}
     for row in _rows(table.sort_values("rank", kind="stable")):
-        own = found.setdefault(f"{row.layer}.{row.neuron}", {})
-        own.setdefault(row.direction, []).append([row.text, _number(row.logit, 3)])
-    return found
+        by_direction = by_neuron.setdefault(f"{row.layer}.{row.neuron}", {})
+        by_direction.setdefault(row.direction, []).append([row.text, _number(row.logit, 3)])
+    return by_neuron
 
 
 def most_active_rows(tables: list[pd.DataFrame]) -> dict[tuple[int, int], list[list[Any]]]:
@@ -104,12 +104,12 @@ def most_active_rows(tables: list[pd.DataFrame]) -> dict[tuple[int, int], list[l
     best = wide.loc[order].groupby(level=["layer", "neuron"], sort=False).head(ROWS)
     said = tables[0].drop_duplicates("row").set_index("row")
     fields = said["fields"].map(json.loads)
-    named = fields.map(lambda own: ", ".join(f"{name}: {word}" for name, word in own.items()))
+    named = fields.map(lambda row_fields: ", ".join(f"{name}: {word}" for name, word in row_fields.items()))
     words = {row: [named[row], said["target"][row]] for row in said.index}
-    found: dict[tuple[int, int], list[list[Any]]] = {}
+    by_neuron: dict[tuple[int, int], list[list[Any]]] = {}
     for (layer, neuron, row), values in zip(best.index, best.to_numpy(), strict=True):
-        found.setdefault((layer, neuron), []).append([*words[row], *(_number(value) for value in values)])
-    return found
+        by_neuron.setdefault((layer, neuron), []).append([*words[row], *(_number(value) for value in values)])
+    return by_neuron
 
 
 def _lookup(table: pd.DataFrame) -> dict[tuple[int, int], Any]:
@@ -138,19 +138,19 @@ def neurons_of(cells: Mapping[str, Cell], where: str) -> list[dict[str, Any]]:
         a format), strict and reference (by format: families), agreement_strict and agreement_reference; of a table
         of words also rows, as `most_active_rows`.
     """
-    own = list(cells.values())
-    first = own[0].maps
-    shared = own[0].effects[["layer", "neuron"]] if first is None else first.neurons
-    if not all(_of_the_same_neurons(cell, own[0]) for cell in own):
+    format_cells = list(cells.values())
+    first = format_cells[0].maps
+    shared = format_cells[0].effects[["layer", "neuron"]] if first is None else first.neurons
+    if not all(_of_the_same_neurons(cell, format_cells[0]) for cell in format_cells):
         raise UserError(
             f"{where}: the formats have activations of different neurons or problems; run snakemake again"
         )
-    rankings = [_lookup(cell.ranking) for cell in own]
-    effects = [_lookup(cell.effects) for cell in own]
-    labelled = [{} if cell.heuristics is None else families(cell.heuristics) for cell in own]
-    tables = [cell.rows for cell in own if cell.rows is not None]
+    rankings = [_lookup(cell.ranking) for cell in format_cells]
+    effects = [_lookup(cell.effects) for cell in format_cells]
+    labelled = [{} if cell.heuristics is None else families(cell.heuristics) for cell in format_cells]
+    tables = [cell.rows for cell in format_cells if cell.rows is not None]
     active = most_active_rows(tables) if tables else {}
-    found = []
+    entries = []
     for row, pair in enumerate(_rows(shared)):
         key = (int(pair.layer), int(pair.neuron))
         ranked = [table[key] for table in rankings]
@@ -158,16 +158,16 @@ def neurons_of(cells: Mapping[str, Cell], where: str) -> list[dict[str, Any]]:
             "layer": key[0],
             "neuron": key[1],
             "row": row,
-            "rank": [int(one.rank) for one in ranked],
-            "ie": [_number(one.ie_mean) for one in ranked],
-            "ie_std": [_number(one.ie_std) for one in ranked],
+            "rank": [int(ranking_row.rank) for ranking_row in ranked],
+            "ie": [_number(ranking_row.ie_mean) for ranking_row in ranked],
+            "ie_std": [_number(ranking_row.ie_std) for ranking_row in ranked],
             "knockout_probability": [_number(table[key].knockout_probability, 3) for table in effects],
         }
         if tables:
             entry["rows"] = active[key]
         for mode in ("strict", "reference"):
             entry[mode] = [of.get((mode, *key), {}) for of in labelled]
-            sets = [{name for name, values in one.items() if values[3]} for one in entry[mode]]
+            sets = [{name for name, values in by_family.items() if values[3]} for by_family in entry[mode]]
             entry[f"agreement_{mode}"] = agreement(sets)
-        found.append(entry)
-    return sorted(found, key=lambda one: (sum(one["rank"]), one["layer"], one["neuron"]))
+        entries.append(entry)
+    return sorted(entries, key=lambda neuron: (sum(neuron["rank"]), neuron["layer"], neuron["neuron"]))

@@ -62,13 +62,13 @@ def operator_data(cells: Mapping[str, Cell], where: str) -> dict[str, Any]:
     maps = next(iter(cells.values())).maps
     if maps is None:
         return {"neurons": neurons_of(cells, where)}
-    answers, place = np.unique(maps.answer, return_inverse=True)
+    answers, answer_index = np.unique(maps.answer, return_inverse=True)
     short = np.dtype("<u2")
     return {
         "neurons": neurons_of(cells, where),
         "a": pack_bytes(maps.a.astype(short)),
         "b": pack_bytes(maps.b.astype(short)),
-        "place": pack_bytes(place.astype(short)),
+        "place": pack_bytes(answer_index.astype(short)),
         "answers": answers.tolist(),
         "size": int(max(maps.a.max(), maps.b.max())) + 1,
     }
@@ -83,12 +83,12 @@ def add_maps(operators: Mapping[str, dict[str, Any]], cells: Mapping[str, Mappin
         cells: by operator and format.
         room: bytes.
     """
-    mapped = {name: [cell.maps for cell in own.values() if cell.maps] for name, own in cells.items()}
+    mapped = {name: [cell.maps for cell in by_format.values() if cell.maps] for name, by_format in cells.items()}
     places = {name: np.unique(maps[0].answer, return_index=True)[1] for name, maps in mapped.items() if maps}
     queues = [[(name, neuron) for neuron in operators[name]["neurons"]] for name in places]
     for turn in zip_longest(*queues):
         for name, neuron in filter(None, turn):
-            maps = pack_maps(np.stack([one.maps[neuron["row"]] for one in mapped[name]]))
+            maps = pack_maps(np.stack([format_maps.maps[neuron["row"]] for format_maps in mapped[name]]))
             logits = pack_bytes(mapped[name][0].logits[neuron["row"], places[name]].astype("<f4"))
             room -= len(maps["maps"]) + len(logits)
             if room < 0:
@@ -102,7 +102,7 @@ def browser_page(
     cells: Mapping[str, Mapping[str, Cell]],
     tokens: pd.DataFrame,
     k: int,
-    asked: Mapping[str, str],
+    questions: Mapping[str, str],
 ) -> str:
     """The whole page of one model.
 
@@ -112,12 +112,14 @@ def browser_page(
         cells: by operator and format.
         tokens: promoted_tokens table.
         k: circuit size whose shared neurons are shown.
-        asked: what each operator asks, in words.
+        questions: what each operator asks, in words.
     """
-    operators = {name: operator_data(own, f"{model}, {name}") for name, own in cells.items()}
+    operators = {name: operator_data(by_format, f"{model}, {name}") for name, by_format in cells.items()}
     promoted = tokens_of(tokens)
     if any(
-        f"{one['layer']}.{one['neuron']}" not in promoted for own in operators.values() for one in own["neurons"]
+        f"{neuron['layer']}.{neuron['neuron']}" not in promoted
+        for operator in operators.values()
+        for neuron in operator["neurons"]
     ):
         raise UserError(f"{model}: the table of promoted tokens has other neurons; run snakemake again")
     add_maps(operators, cells, _LARGEST - len(json.dumps([operators, promoted])))
@@ -128,7 +130,7 @@ def browser_page(
         "tokens": promoted,
         "levels": LEVELS,
         "colours": [to_hex(colour) for colour in colormaps["cividis"](np.linspace(0, 1, LEVELS))],
-        "operators": {name: {**data, "asked": asked[name]} for name, data in operators.items()},
+        "operators": {name: {**data, "asked": questions[name]} for name, data in operators.items()},
     }
     # A closing tag inside the data would end the script that holds it.
     data = json.dumps(shown, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

@@ -30,5 +30,5 @@ def figure(
         output: files, .png .svg or .pdf
     """
     draw, inputs = figure_of(stage, name)
-    found = read_inputs(input_paths(tables, inputs, "this figure needs"), inputs)
-    style.save(draw(found, title, k), output)
+    input_tables = read_inputs(input_paths(tables, inputs, "this figure needs"), inputs)
+    style.save(draw(input_tables, title, k), output)

@@ -95,8 +95,8 @@ _MORE_GAPS = (SOLID, DASHED, DASH_DOT, DOTTED)
 
 def _in_order(table: pd.DataFrame, looks: Looks) -> list[str]:
     """The lines of a table in the order in which they are drawn."""
-    known = reversed([name for name in looks if name in set(table["line"])])
-    return sorted(known, key=lambda name: (_MORE_GAPS.index(looks[name].dashes), -looks[name].width))
+    names = reversed([name for name in looks if name in set(table["line"])])
+    return sorted(names, key=lambda name: (_MORE_GAPS.index(looks[name].dashes), -looks[name].width))
 
 
 def _draw(data: pd.DataFrame, axes: Axes, x: str, looks: Looks) -> None:

@@ -54,7 +54,7 @@ def explainer(
     explained = Explained(
         model=keys["model"],
         operator=keys["operator"],
-        asked=asked,
+        question=asked,
         k=k,
         ranking=provenance["ranking"],
         tables=read_inputs(paths, inputs),

@@ -52,16 +52,16 @@ def choose_example(
     right = (right_in == census["format"].nunique()).to_numpy()
     usable = right if right.any() else np.ones(len(train), dtype=bool)
     layer, number = neuron
-    place = int(np.flatnonzero(effects[f"candidates.{layer}"] == number)[0])
-    own = effects[f"effects.{layer}"][0, :, place].astype(np.float64)  # (P,), of the first draw of partners
-    chosen = int(np.where(usable, np.abs(own - own.mean()), np.inf).argmin())
-    row = train.iloc[chosen]
+    column = int(np.flatnonzero(effects[f"candidates.{layer}"] == number)[0])
+    by_prompt = effects[f"effects.{layer}"][0, :, column].astype(np.float64)  # (P,), of the first draw of partners
+    nearest = int(np.where(usable, np.abs(by_prompt - by_prompt.mean()), np.inf).argmin())
+    row = train.iloc[nearest]
     partners = corrupt[(corrupt["corrupt_seed"] == 0) & (corrupt["index"] == row["index"])]
     return Example(
         rows=census[(census["a"] == row["a"]) & (census["b"] == row["b"])].reset_index(drop=True),
         partner=partners.iloc[0],
-        effect=float(own[chosen]),
-        range=(float(own[usable].min()), float(own[usable].max())),
+        effect=float(by_prompt[nearest]),
+        range=(float(by_prompt[usable].min()), float(by_prompt[usable].max())),
         candidates=int(usable.sum()),
         right=bool(right.any()),
     )
@@ -92,8 +92,8 @@ def choose_neuron(ranking: pd.DataFrame, shared: pd.DataFrame, labelled: pd.Data
     """
     for neurons in (labelled, shared):
         if len(neurons):
-            own = ranking.merge(neurons[["layer", "neuron"]], on=["layer", "neuron"])
-            means = own.groupby(["layer", "neuron"], as_index=False)["rank"].mean()
+            neuron_ranks = ranking.merge(neurons[["layer", "neuron"]], on=["layer", "neuron"])
+            means = neuron_ranks.groupby(["layer", "neuron"], as_index=False)["rank"].mean()
             best = means.loc[means["rank"].idxmin()]
             break
     else:

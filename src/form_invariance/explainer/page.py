@@ -26,7 +26,7 @@ class Explained:
     """What the page is made from: one model and operator.
 
     Attributes:
-        asked: what the operator asks, in words.
+        question: what the operator asks, in words.
         k: circuit size that the page speaks of.
         tables: by name, those of formats with the column format, in the formats' order.
         ranking: what ranks the neurons: the configuration's key.
@@ -37,7 +37,7 @@ class Explained:
 
     model: str
     operator: str
-    asked: str
+    question: str
     k: int
     ranking: str
     tables: Mapping[str, pd.DataFrame]
@@ -46,27 +46,27 @@ class Explained:
     answers: Sequence[Answer]
 
 
-def _contents(own: Explained) -> dict[str, Any]:
+def _contents(explained: Explained) -> dict[str, Any]:
     """What the template is given of each step."""
-    tables, k = own.tables, own.k
+    tables, k = explained.tables, explained.k
     ranking, overlap = tables["ranking"], tables["overlap"]
     shared = neurons_of(tables["circuit"], k)
-    labelled = labelled_everywhere(tables["heuristics"]) if own.maps else shared.head(0)
+    labelled = labelled_everywhere(tables["heuristics"]) if explained.maps else shared.head(0)
     neuron = choose_neuron(ranking, shared, labelled)
-    example = choose_example(tables, own.effects, neuron)
+    example = choose_example(tables, explained.effects, neuron)
     effects = steps.effects_in_layer(ranking, neuron[0], k)
     membership = str(overlap.loc[overlap["used"], "membership"].iloc[0])
     members = steps.members(ranking, neuron[0], k, membership)
     drawn = {"effects": pictures.effects_picture(effects, neuron[1]), "members": pictures.members_picture(members)}
     if len(shared):
-        drawn["ablations"] = pictures.ablations_picture(steps.ablations(tables, own.operator, k))
+        drawn["ablations"] = pictures.ablations_picture(steps.ablations(tables, explained.operator, k))
     shares = tables["residual_shares"]
-    shares = shares[shares["operator"] == own.operator]
+    shares = shares[shares["operator"] == explained.operator]
     if len(shares):
         drawn["exchange"] = pictures.exchange_picture(shares)
-    mapped = bool(own.maps) and len(shared) > 0
+    mapped = bool(explained.maps) and len(shared) > 0
     drawn["neuron"] = (
-        pictures.maps_picture(own.maps, neuron) if mapped else pictures.formats_picture(ranking, neuron, k)
+        pictures.maps_picture(explained.maps, neuron) if mapped else pictures.formats_picture(ranking, neuron, k)
     )
     return {
         "example": example,
@@ -91,18 +91,18 @@ def _contents(own: Explained) -> dict[str, Any]:
     }
 
 
-def render(own: Explained) -> str:
+def render(explained: Explained) -> str:
     """The page."""
     return make_page(
         Path(__file__).parent,
-        model=own.model,
-        operator=own.operator,
-        asked=own.asked,
-        k=own.k,
-        ranking=own.ranking,
-        formats=list(own.tables["ranking"]["format"].unique()),
+        model=explained.model,
+        operator=explained.operator,
+        asked=explained.question,
+        k=explained.k,
+        ranking=explained.ranking,
+        formats=list(explained.tables["ranking"]["format"].unique()),
         # The report's answers by the figures that they show, and by their questions.
-        sections={name: answer for answer in own.answers for name in (*answer.figures, answer.question)},
+        sections={name: answer for answer in explained.answers for name in (*answer.figures, answer.question)},
         census=CENSUS_QUESTION,
-        **_contents(own),
+        **_contents(explained),
     )

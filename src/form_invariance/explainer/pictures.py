@@ -71,10 +71,10 @@ def ablations_picture(table: pd.DataFrame) -> Figure:
     for axes, intervention in zip(panels, INTERVENED, strict=True):
         done = table[table["intervention"] == intervention]
         for name in formats:
-            own = done[done["format"] == name]
-            y = own["set"].map(sets.index) + offsets[name]
-            axes.hlines(y, own["low"], own["high"], color=colours[name], lw=1.6)
-            axes.plot(own["value"], y, markers[name], color=colours[name], ms=3.6, label=name)
+            rows = done[done["format"] == name]
+            y = rows["set"].map(sets.index) + offsets[name]
+            axes.hlines(y, rows["low"], rows["high"], color=colours[name], lw=1.6)
+            axes.plot(rows["value"], y, markers[name], color=colours[name], ms=3.6, label=name)
         for edge in range(1, len(sets)):
             axes.axhline(edge - 0.5, color=style.LIGHT, lw=0.4)
         axes.set(
@@ -92,9 +92,9 @@ def exchange_picture(shares: pd.DataFrame) -> Figure:
     figure, ((axes,),) = style.panels(1, 1, width=_WIDTH, height=1.9)
     looks = {name: LOOKS[name] for name in (OWN, OTHERS, COPIED) if name in set(shares["donor"])}
     for name, look in reversed(looks.items()):
-        own = shares[shares["donor"] == name]
-        axes.fill_between(own["layer"], own["low"], own["high"], color=look.colour, alpha=0.2, lw=0)
-        axes.plot(own["layer"], own["donor_answer"], color=look.colour, **look.arguments())
+        rows = shares[shares["donor"] == name]
+        axes.fill_between(rows["layer"], rows["low"], rows["high"], color=look.colour, alpha=0.2, lw=0)
+        axes.plot(rows["layer"], rows["donor_answer"], color=look.colour, **look.arguments())
     axes.set(xlabel="layer of the exchange", ylabel="outputs that are the donor's", ylim=(-0.05, 1.05))
     style.legend_below(figure, legend_handles(looks))
     return figure
@@ -102,7 +102,7 @@ def exchange_picture(shares: pd.DataFrame) -> Figure:
 
 def maps_picture(maps: Mapping[str, ActivationMaps], neuron: tuple[int, int]) -> Figure:
     """Step 5: a neuron's activation for every pair of operands in every format, on one scale of colours."""
-    values = {name: _grid(one, neuron) for name, one in maps.items()}
+    values = {name: _grid(format_maps, neuron) for name, format_maps in maps.items()}
     low, high = (pick([pick(grid[np.isfinite(grid)]) for grid in values.values()]) for pick in (min, max))
     columns = min(_COLUMNS, len(values))
     rows = math.ceil(len(values) / columns)
@@ -120,9 +120,9 @@ def maps_picture(maps: Mapping[str, ActivationMaps], neuron: tuple[int, int]) ->
 
 def _grid(maps: ActivationMaps, neuron: tuple[int, int]) -> np.ndarray:
     """A neuron's activations by operands, (a, b); not a number where a pair is not asked."""
-    own = (maps.neurons["layer"] == neuron[0]) & (maps.neurons["neuron"] == neuron[1])
+    neuron_mask = (maps.neurons["layer"] == neuron[0]) & (maps.neurons["neuron"] == neuron[1])
     grid = np.full((maps.a.max() + 1, maps.b.max() + 1), np.nan)
-    grid[maps.a, maps.b] = maps.maps[int(np.flatnonzero(own)[0])]
+    grid[maps.a, maps.b] = maps.maps[int(np.flatnonzero(neuron_mask)[0])]
     return grid
 
 
@@ -133,13 +133,15 @@ def formats_picture(ranking: pd.DataFrame, neuron: tuple[int, int], k: int) -> F
         ranking: of every format, with the column format.
     """
     layer, number = neuron
-    own = ranking[ranking["layer"] == layer]
-    last, chosen = own[own["rank"] == k], own[own["neuron"] == number]
+    layer_rows = ranking[ranking["layer"] == layer]
+    last, neuron_rows = layer_rows[layer_rows["rank"] == k], layer_rows[layer_rows["neuron"] == number]
     figure, ((axes,),) = style.panels(1, 1, width=_WIDTH, height=0.5 + 0.22 * len(last))
     axes.plot(
         last["ie_mean"], last["format"], "|", color=style.GREY, ms=16, mew=1.5, label=f"place {k} of the layer"
     )
-    axes.plot(chosen["ie_mean"], chosen["format"], "o", color=style.COLOURS[0], ms=7, label=f"neuron {number}")
+    axes.plot(
+        neuron_rows["ie_mean"], neuron_rows["format"], "o", color=style.COLOURS[0], ms=7, label=f"neuron {number}"
+    )
     axes.set(xlabel="mean effect", ylim=(len(last) - 0.5, -0.5))
     style.legend_below(figure, axes.get_legend_handles_labels()[0])
     return figure

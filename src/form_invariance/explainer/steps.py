@@ -30,8 +30,8 @@ def posed(census: pd.DataFrame, example: Example) -> Records:
 
 def effects_in_layer(ranking: pd.DataFrame, layer: int, k: int) -> pd.DataFrame:
     """Step 2: the first format's neurons of a layer in order of effect; column `best` for the k best."""
-    own = ranking[(ranking["format"] == ranking["format"].iloc[0]) & (ranking["layer"] == layer)]
-    return own.sort_values("rank").assign(best=own["rank"] <= k)
+    layer_rows = ranking[(ranking["format"] == ranking["format"].iloc[0]) & (ranking["layer"] == layer)]
+    return layer_rows.sort_values("rank").assign(best=layer_rows["rank"] <= k)
 
 
 def share_of_best(effects: pd.DataFrame) -> float:
@@ -43,11 +43,11 @@ def share_of_best(effects: pd.DataFrame) -> float:
 
 def members(ranking: pd.DataFrame, layer: int, k: int, membership: str) -> pd.DataFrame:
     """Step 3: which neurons of a layer are among the best k, bool (formats, neurons); shared ones come first."""
-    own = ranking[(ranking["layer"] == layer) & (ranking["rank"] <= k)]
-    own = own[own["ie_mean"] > 0] if membership == POSITIVE else own[own["ie_mean"] != 0]
-    table = pd.crosstab(own["format"], own["neuron"]).reindex(ranking["format"].unique(), fill_value=0) > 0
+    best = ranking[(ranking["layer"] == layer) & (ranking["rank"] <= k)]
+    best = best[best["ie_mean"] > 0] if membership == POSITIVE else best[best["ie_mean"] != 0]
+    table = pd.crosstab(best["format"], best["neuron"]).reindex(ranking["format"].unique(), fill_value=0) > 0
     patterns = [tuple(~table[neuron]) for neuron in table]
-    order = sorted(range(len(patterns)), key=lambda place: (sum(patterns[place]), patterns[place]))
+    order = sorted(range(len(patterns)), key=lambda column: (sum(patterns[column]), patterns[column]))
     return table.iloc[:, order]
 
 
@@ -72,22 +72,22 @@ def ablations(tables: Tables, operator: str, k: int) -> pd.DataFrame:
     lost = contrasts[contrasts["intervention"] == "knockout"].set_index("format")["first"]
     left = done[(done["intervention"] == "knockout") & (done["neurons"] == "circuit")]
     whole = left.assign(set=UNMODIFIED, value=left["value"] + left["format"].map(lost), low=np.nan, high=np.nan)
-    every = pd.concat([*(whole.assign(intervention=name) for name in INTERVENED), done], ignore_index=True)
-    return every[["intervention", "format", "set", *columns]]
+    all_sets = pd.concat([*(whole.assign(intervention=name) for name in INTERVENED), done], ignore_index=True)
+    return all_sets[["intervention", "format", "set", *columns]]
 
 
 def in_formats(tables: Tables, neuron: Neuron) -> Records:
     """Step 5: rank, effect and best strict label of a neuron in each format; None where it has none."""
     layer, number = neuron
-    own = pd.DataFrame({"format": tables["ranking"]["format"].unique()})
+    by_format = pd.DataFrame({"format": tables["ranking"]["format"].unique()})
     parts = [_of(tables["ranking"], layer, number)[["format", "rank", "ie_mean"]]]
     if "heuristics" in tables:
-        found = labels(_of(tables["heuristics"], layer, number))
-        best = found.sort_values(["score", "heuristic"], ascending=[False, True]).drop_duplicates("format")
+        neuron_labels = labels(_of(tables["heuristics"], layer, number))
+        best = neuron_labels.sort_values(["score", "heuristic"], ascending=[False, True]).drop_duplicates("format")
         parts.append(best[["format", "heuristic", "family", "score", "base_rate"]])
     for part in parts:
-        own = own.merge(part, on="format", how="left")
-    return own.astype(object).where(own.notna(), None).to_dict("records")
+        by_format = by_format.merge(part, on="format", how="left")
+    return by_format.astype(object).where(by_format.notna(), None).to_dict("records")
 
 
 def _of(table: pd.DataFrame, layer: int, neuron: int) -> pd.DataFrame:

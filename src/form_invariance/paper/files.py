@@ -13,14 +13,14 @@ def _shown(column: pd.Series) -> pd.Series:
         return column.map(str)
     whole = (column.dropna() % 1 == 0).all()
 
-    def one(value: float) -> str:
+    def cell_text(value: float) -> str:
         if pd.isna(value):
             return ""
         if value != 0 and abs(value) < 0.001:
             return f"{value:.0e}"
         return f"{value:.0f}" if whole or (value % 1 == 0 and abs(value) >= 10) else f"{value:.3f}"
 
-    return column.map(one)
+    return column.map(cell_text)
 
 
 def write_files(table: pd.DataFrame, base: Path, caption: str) -> None:
@@ -33,7 +33,7 @@ def write_files(table: pd.DataFrame, base: Path, caption: str) -> None:
         escape=True,
         caption=caption.replace("%", r"\%").replace("_", r"\_"),
         label=f"tab:{base.name}",
-        column_format="".join("l" if one else "r" for one in text),
+        column_format="".join("l" if is_text else "r" for is_text in text),
     )
     for suffix, content in ((".csv", table.to_csv(index=False)), (".md", markdown), (".tex", latex)):
         write_text(base.with_name(base.name + suffix), content)

@@ -26,17 +26,19 @@ def paper_tables(*, tables: FilesOfModels, output_folder: Path) -> None:
     inputs = {schema.name: schema for schema in (CENSUS, PROBE, HEURISTICS, AGREEMENT, LABELLED)}
     paths = input_paths(tables, inputs, "the paper's tables need")
     sources = {keys_of(path)["model"]: str(provenance_of(path)["model"]) for path in paths["census"]}
-    found = read_inputs(paths, inputs)
-    for name, table in found.items():
+    input_tables = read_inputs(paths, inputs)
+    for name, table in input_tables.items():
         if set(table["model"]) - sources.keys():
             raise UserError(f"--tables: a table of {name} is of a model without a table of census")
     # The paper labels the shared neurons alone.
-    labels = found["heuristics"][found["heuristics"]["neurons"] == SHARED]
-    agreement, labelled = (found[name][found[name]["kind"] == SHARED] for name in ("agreement", "labelled"))
+    labels = input_tables["heuristics"][input_tables["heuristics"]["neurons"] == SHARED]
+    agreement, labelled = (
+        input_tables[name][input_tables[name]["kind"] == SHARED] for name in ("agreement", "labelled")
+    )
     rows = paper.agreement(agreement, labelled, sources)
     for name, table in {
-        "census": paper.census(found["census"], sources),
-        "probe": paper.probe(found["probe"], sources),
+        "census": paper.census(input_tables["census"], sources),
+        "probe": paper.probe(input_tables["probe"], sources),
         "agreement": rows,
         "heuristic_summary": paper.summary(rows, sources),
         "significance": paper.significance(agreement, sources),

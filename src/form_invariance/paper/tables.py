@@ -62,18 +62,18 @@ def compared_with_paper(
     """
     numbers = read_numbers()
     numbers = numbers[numbers["table"].isin(labels)]
-    known = numbers.set_index(["model", *keys, "column"])["value"]
+    paper_values = numbers.set_index(["model", *keys, "column"])["value"]
     rows = [
         [paper_model(sources[model]), *rest]
         for model, *rest in table[["model", *keys]].itertuples(index=False, name=None)
     ]
     result = table.copy()
     for ours, theirs in columns.items():
-        values = [known.get((*row, theirs), float("nan")) for row in rows]
+        values = [paper_values.get((*row, theirs), float("nan")) for row in rows]
         if pd.Series(values).notna().any():
-            place = list(result.columns).index(ours) + 1
-            result.insert(place, f"{ours} paper", values)
-            result.insert(place + 1, f"{ours} difference", result[ours] - result[f"{ours} paper"])
+            position = list(result.columns).index(ours) + 1
+            result.insert(position, f"{ours} paper", values)
+            result.insert(position + 1, f"{ours} difference", result[ours] - result[f"{ours} paper"])
     return result
 
 
@@ -94,9 +94,9 @@ def probe(table: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
             # The formats' own probes have tables of their own, with more prompts.
             part = of_all_formats(part)
         for operator in part["operator"].unique():
-            own = curve(part, operator)
-            found = peak(own)
-            best = own[own["layer"] == found.layer].iloc[0]
+            layer_curve = curve(part, operator)
+            probe_peak = peak(layer_curve)
+            best = layer_curve[layer_curve["layer"] == probe_peak.layer].iloc[0]
             rows.append(
                 {
                     "model": model,
@@ -104,9 +104,9 @@ def probe(table: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
                     "operator": operator,
                     "prompts": int(best["train_prompts"] + best["test_prompts"]),
                     "unique answers": int(best["answers"]),
-                    "peak accuracy": found.accuracy,
-                    "peak layer": found.layer,
-                    "onset layer": float("nan") if found.onset is None else float(found.onset),
+                    "peak accuracy": probe_peak.accuracy,
+                    "peak layer": probe_peak.layer,
+                    "onset layer": float("nan") if probe_peak.onset is None else float(probe_peak.onset),
                     "majority": float(best["majority"]),
                     "shuffled": float(best["shuffled"]),
                 }
@@ -134,14 +134,16 @@ def agreement(table: pd.DataFrame, labelled: pd.DataFrame, sources: Mapping[str,
 
     The paper's columns are over the neurons labelled in every format; `exact of shared %` is over all.
     """
-    chosen = table[(table["activations"] == "observed") & (table["scope"] == "all")]
+    observed_rows = table[(table["activations"] == "observed") & (table["scope"] == "all")]
     counts = labelled[labelled["activations"] == "observed"]
     rows = []
     for mode in ("reference", "strict"):
-        for (model, operator), part in chosen[chosen["mode"] == mode].groupby(["model", "operator"], sort=False):
+        for (model, operator), part in observed_rows[observed_rows["mode"] == mode].groupby(
+            ["model", "operator"], sort=False
+        ):
             observed = part.set_index(["over", "statistic"])["observed"]
-            own = (counts[["model", "operator", "mode"]] == [model, operator, mode]).all(axis=1)
-            times = counts[own].set_index("formats")["neurons"]
+            of_cell = (counts[["model", "operator", "mode"]] == [model, operator, mode]).all(axis=1)
+            times = counts[of_cell].set_index("formats")["neurons"]
             rows.append(
                 {
                     "model": model,
@@ -191,13 +193,13 @@ def significance(table: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFram
     measures = {"exact": ("exact", "all"), "pair Jaccard of labelled in any": ("pair_jaccard", "any")}
     columns = {"": "observed", " null": "null_mean", " null max": "null_max", " p": "p"}
     rows = []
-    for (model, operator), own in table.groupby(["model", "operator"], sort=False):
-        for (mode, activations, scope), part in own.groupby(["mode", "activations", "scope"], sort=True):
+    for (model, operator), operator_rows in table.groupby(["model", "operator"], sort=False):
+        for (mode, activations, scope), part in operator_rows.groupby(["mode", "activations", "scope"], sort=True):
             row = {"model": model, "mode": mode, "activations": activations, "operator": operator}
             row["null"] = "within layer" if scope == "layer" else "all neurons"
             for label, (statistic, over) in measures.items():
-                one = part[(part["statistic"] == statistic) & (part["over"] == over)].iloc[0]
-                row |= {f"{label}{ours}": one[column] for ours, column in columns.items()}
+                statistic_row = part[(part["statistic"] == statistic) & (part["over"] == over)].iloc[0]
+                row |= {f"{label}{ours}": statistic_row[column] for ours, column in columns.items()}
             rows.append(row)
     result = pd.DataFrame(rows)
     printed = {
@@ -212,8 +214,8 @@ def families(table: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
     """How often each family occurs (Tables dist_*): labels, and neurons that carry one at least."""
     rows = []
     observed = table[table["label"] & (table["activations"] == "observed")]
-    for (model, name, operator), own in observed.groupby(["model", "format", "operator"], sort=False):
-        for (mode, family), part in own.groupby(["mode", "family"]):
+    for (model, name, operator), cell_rows in observed.groupby(["model", "format", "operator"], sort=False):
+        for (mode, family), part in cell_rows.groupby(["mode", "family"]):
             neurons = len(part[["layer", "neuron"]].drop_duplicates())
             rows.append((model, mode, operator, family, name, len(part), neurons))
     columns = ["model", "mode", "operator", "family", "format", "labels", "neurons"]

@@ -21,12 +21,12 @@ def answers(*, stages: list[str], tables: Files, k: int, output: Path) -> None:
         output: answers, as JSON
     """
     modules = [import_module(f"form_invariance.{part_of(stage, 'answer')}") for stage in stages]
-    every = {name: one for module in modules for name, one in module.INPUTS.items()}
-    paths = input_paths(tables, every, "these stages need")
-    found = []
+    inputs = {name: schema for module in modules for name, schema in module.INPUTS.items()}
+    paths = input_paths(tables, inputs, "these stages need")
+    all_answers = []
     for stage, module in zip(stages, modules, strict=True):
         read = read_inputs(paths, module.INPUTS)
-        own = {name: table.drop(columns="model") for name, table in read.items()}
-        answered = module.answer(own, k)
-        found += [*(replace(first, method=method_of(stage)) for first in answered[:1]), *answered[1:]]
-    write_answers(common_keys(*tables)["model"], found, output)
+        stage_tables = {name: table.drop(columns="model") for name, table in read.items()}
+        answered = module.answer(stage_tables, k)
+        all_answers += [*(replace(first, method=method_of(stage)) for first in answered[:1]), *answered[1:]]
+    write_answers(common_keys(*tables)["model"], all_answers, output)

@@ -73,8 +73,8 @@ def _sections(
 ) -> list[dict[str, Any]]:
     """A section for each question, with the models' answers side by side."""
     sections: dict[str, dict[str, Any]] = {}
-    for model, own in answers.items():
-        for answer in own:
+    for model, model_answers in answers.items():
+        for answer in model_answers:
             if answer.question != QUESTION:
                 if answer.question not in sections:
                     sections[answer.question] = {
@@ -122,17 +122,19 @@ def render(
     for section in sections:
         section["captions"] = {name: captions[name] for name in section["figures"] if name in captions}
     by_question = {section["question"]: section for section in sections}
-    asked = [by_question.pop(one.label) for one in QUESTIONS.values() if one.label in by_question]
-    places = {section["question"]: section["anchor"] for section in asked}
-    verdicts = {model: verdict_of(own) for model, own in answers.items()}
+    main_sections = [
+        by_question.pop(question.label) for question in QUESTIONS.values() if question.label in by_question
+    ]
+    places = {section["question"]: section["anchor"] for section in main_sections}
+    verdicts = {model: verdict_of(model_answers) for model, model_answers in answers.items()}
     return make_page(
         Path(__file__).parent,
         title=f"Form invariance of {', '.join(answers)}",
         models=list(answers),
         verdicts=[{**row, "anchor": places.get(row["name"])} for row in verdict_rows(answers)],
-        sizes=sorted({int(k) for one in verdicts.values() if one for k in one.table["k"]}),
-        decided=[_shown(one, {}, model) for model, one in verdicts.items() if one],
-        asked=asked,
+        sizes=sorted({int(k) for verdict in verdicts.values() if verdict for k in verdict.table["k"]}),
+        decided=[_shown(verdict, {}, model) for model, verdict in verdicts.items() if verdict],
+        asked=main_sections,
         further=list(by_question.values()),
         captions=captions,
         compared=[_image(path) for path in compared],

@@ -19,7 +19,7 @@ Row = Mapping[Hashable, Any]
 
 def verdict_of(answers: Sequence[Answer]) -> Answer | None:
     """A model's answer about the verdict, if it has one."""
-    return next((one for one in answers if one.question == QUESTION), None)
+    return next((answer for answer in answers if answer.question == QUESTION), None)
 
 
 def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]]:
@@ -28,18 +28,20 @@ def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]
     Args:
         answers: of each model.
     """
-    rows = [_by_question(verdict_of(own)) for own in answers.values()]
-    limits = [row[name] for own in rows for row in own.values() for name in ("low", "high")]
+    rows = [_by_question(verdict_of(model_answers)) for model_answers in answers.values()]
+    limits = [row[name] for by_question in rows for row in by_question.values() for name in ("low", "high")]
     ends = [0.0, *filter(math.isfinite, limits)]
     span = min(ends), max(*ends, min(ends) + 1e-9)
     return [
         {
             "name": question.label,
             "compared": question.compared,
-            "cells": [_cell(own[name], question, span) if name in own else None for own in rows],
+            "cells": [
+                _cell(by_question[name], question, span) if name in by_question else None for by_question in rows
+            ],
         }
         for name, question in QUESTIONS.items()
-        if any(name in own for own in rows)
+        if any(name in by_question for by_question in rows)
     ]
 
 
@@ -75,8 +77,8 @@ def _cell(row: Row, question: Question, span: tuple[float, float]) -> dict[str, 
 def _interval(value: float, low: float, high: float, span: tuple[float, float]) -> Iterator[str]:
     """A value and its interval on an axis that all cells share, with a line at zero, as SVG."""
 
-    def x(one: float) -> float:
-        return round(_MARGIN + (_WIDTH - 2 * _MARGIN) * (one - span[0]) / (span[1] - span[0]), 1)
+    def x(number: float) -> float:
+        return round(_MARGIN + (_WIDTH - 2 * _MARGIN) * (number - span[0]) / (span[1] - span[0]), 1)
 
     middle = _HEIGHT / 2
     yield f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" aria-hidden="true">'

@@ -38,8 +38,8 @@ def contrasts(
     """
     settings = recorded(locals())
 
-    found = read_inputs(input_paths(tables, MEASUREMENTS, "the contrasts need"), MEASUREMENTS)
-    measured = Measured(pd.concat(found.values(), ignore_index=True), [*json_object(copying, "--copying")])
+    prompt_tables = read_inputs(input_paths(tables, MEASUREMENTS, "the contrasts need"), MEASUREMENTS)
+    measured = Measured(pd.concat(prompt_tables.values(), ignore_index=True), [*json_object(copying, "--copying")])
     sizes = {CIRCUITS: k, DOSE: sorted({*best_k, *specificity_k}), TASKS: specificity_k}
     table = contrasts_table(measured, sizes, bootstrap, seed)
     write_table(table, output, CONTRASTS, settings, common_keys(*tables))

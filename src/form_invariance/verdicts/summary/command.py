@@ -25,5 +25,5 @@ def summary(*, tables: Files, k_shown: int, output: Path) -> None:
 
     schemas = (OVERLAP, DIFFERING, CONTRASTS, RESIDUAL_CONTRASTS)
     inputs = {schema.name: schema for schema in schemas}
-    found = read_inputs(input_paths(tables, inputs, "the verdicts need"), inputs)
-    write_table(verdicts_table(found), output, VERDICTS, settings, common_keys(*tables))
+    input_tables = read_inputs(input_paths(tables, inputs, "the verdicts need"), inputs)
+    write_table(verdicts_table(input_tables), output, VERDICTS, settings, common_keys(*tables))

@@ -30,13 +30,13 @@ def _same(overlap: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """The Jaccard of all formats compared with chance, over operators and of each."""
     names = {"question": "same", "metric": JACCARD, "control": QUESTIONS["same"].parts[JACCARD].control}
     for k, rows in all_formats(overlap).groupby("k"):
-        known = rows[half_interval(rows).notna()]
-        mean = known[["jaccard", "chance", "chance_spread"]].mean()
+        with_interval = rows[half_interval(rows).notna()]
+        mean = with_interval[["jaccard", "chance", "chance_spread"]].mean()
         # The operators are fixed, and their prompts are drawn independently; but their candidates may be the same.
-        half = np.sqrt((half_interval(known) ** 2).sum()) / (len(known) or np.nan)
+        half = np.sqrt((half_interval(with_interval) ** 2).sum()) / (len(with_interval) or np.nan)
         limits = {"low": mean["jaccard"] - half, "high": mean["jaccard"] + half}
-        every = pd.DataFrame([{**mean, **limits, "operator": ALL, "cells": len(known)}])
-        rows = pd.concat([rows.assign(cells=1), every], ignore_index=True)
+        all_operators = pd.DataFrame([{**mean, **limits, "operator": ALL, "cells": len(with_interval)}])
+        rows = pd.concat([rows.assign(cells=1), all_operators], ignore_index=True)
         rows = rows.assign(value=rows["jaccard"], control_value=rows["chance"], k=k, **names)
         yield rows.assign(**beyond_chance(rows))
 
@@ -47,13 +47,19 @@ def _operators_own(differing: pd.DataFrame) -> Iterator[dict[str, object]]:
         most = rows[rows["quantity"] == INVARIANCE].set_index("operators")["high"]
         overlaps = rows[rows["quantity"] == OVERLAPS].set_index(["differs", "operators"])
         for row in rows[rows["quantity"] == OPERATORS_OWN].to_dict("records"):
-            own, other = (overlaps.loc[(differs, row["operators"])] for differs in (FORMAT, BOTH))
-            pair = {"value": own["value"], "control_value": other["value"], "cells": own["pairs"]}
-            found = {"difference": row["value"], "low": row["low"], "high": row["high"]}
-            found["most"] = most.get(row["operators"], np.nan)
+            same_operator, other_operator = (
+                overlaps.loc[(differs, row["operators"])] for differs in (FORMAT, BOTH)
+            )
+            pair = {
+                "value": same_operator["value"],
+                "control_value": other_operator["value"],
+                "cells": same_operator["pairs"],
+            }
+            effect = {"difference": row["value"], "low": row["low"], "high": row["high"]}
+            effect["most"] = most.get(row["operators"], np.nan)
             control = QUESTIONS["same"].parts[BEYOND_OPERATOR].control
             names = {"question": "same", "metric": BEYOND_OPERATOR, "control": control}
-            yield {"k": k, "operator": row["operators"], **names, **pair, **found}
+            yield {"k": k, "operator": row["operators"], **names, **pair, **effect}
 
 
 def _exchanged(contrasts: pd.DataFrame, ks: np.ndarray) -> pd.DataFrame:
@@ -87,8 +93,8 @@ def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     parts = pd.concat([*question_rows(contrasts), exchanged])
     parts = parts[parts["format"] == ALL].rename(columns={"first": "value", "second": "control_value"})
     table = pd.concat([same, parts.assign(note="")], ignore_index=True)
-    place = table["question"].map(list(QUESTIONS).index)
-    table = table.assign(place=place, others=table["operator"] != ALL)
+    question_rank = table["question"].map(list(QUESTIONS).index)
+    table = table.assign(place=question_rank, others=table["operator"] != ALL)
     table["at_k"] = table["at_k"].fillna(table["k"]).astype("int64")
     table = with_mixed(table[[*VERDICTS.columns, "place", "others"]])
     order = ["place", "metric", "k", "others"]

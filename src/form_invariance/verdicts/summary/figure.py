@@ -26,17 +26,17 @@ _OPERATOR: dict[str, Any] = {"color": GREY, "ls": "", "marker": "|", "ms": 5, "m
 def summary(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """Rows are questions, panels models; a point whose line lies above zero means yes."""
     table = tables["verdicts"]
-    decided = {str(model): verdicts_at(own, k) for model, own in table.groupby("model", sort=False)}
+    decided = {str(model): verdicts_at(rows, k) for model, rows in table.groupby("model", sort=False)}
     models = list(decided)
     across = min(len(models), 3)
     figure, grid = style.panels(-(-len(models) // across), across, height=0.4 * len(QUESTIONS) + 0.3)
     for axes in grid.flat[len(models) :]:
         axes.set_visible(False)
-    for place, (model, axes) in enumerate(zip(models, grid.flat, strict=False)):
+    for panel, (model, axes) in enumerate(zip(models, grid.flat, strict=False)):
         _draw(axes, table[(table["model"] == model) & (table["k"] == k)], decided[model])
-        axes.set(title=model, xlabel="difference" if place + across >= len(models) else "")
+        axes.set(title=model, xlabel="difference" if panel + across >= len(models) else "")
         axes.set_yticks(range(len(QUESTIONS)), [""] * len(QUESTIONS))
-        if place % across == 0:
+        if panel % across == 0:
             axes.set_yticklabels([question.label for question in QUESTIONS.values()], va="bottom")
             _say_what_is_compared(axes, pd.concat(decided.values()))
     figure.suptitle(f"{title}: k = {k} best neurons of each layer")
@@ -59,28 +59,28 @@ def _draw(axes: Axes, table: pd.DataFrame, decided: pd.DataFrame) -> None:
     room = high - low
     axes.set_xlim(low - 0.05 * room, high + 0.45 * room)
     axes.set_ylim(len(QUESTIONS) - 0.4, -0.6)
-    for place, question in enumerate(QUESTIONS):
+    for y, question in enumerate(QUESTIONS):
         row: dict[Any, Any] = {"verdict": "undefined"}
         if question in pooled.index:
             row = dict(pooled.loc[question])
         each = table.loc[(table["question"] == question) & (table["operator"] != ALL), "difference"]
-        axes.plot(each, [place] * len(each), **_OPERATOR)
+        axes.plot(each, [y] * len(each), **_OPERATOR)
         if "difference" in row:
-            axes.plot([row["low"], row["high"]], [place, place], **_WHOLE)
-            axes.plot(row["difference"], place, "o", color=COLOURS[0])
-        axes.text(0.99, place, said(row), transform=axes.get_yaxis_transform(), ha="right", va="bottom")
+            axes.plot([row["low"], row["high"]], [y, y], **_WHOLE)
+            axes.plot(row["difference"], y, "o", color=COLOURS[0])
+        axes.text(0.99, y, said(row), transform=axes.get_yaxis_transform(), ha="right", va="bottom")
         if row["verdict"] != "undefined":
             margin = part_of(row).margin
             size = f", k = {row['at_k']}" if row["at_k"] != row["k"] else ""
-            _below(axes, (0.99, place), (0, -4), (sides(row, margin) + pairs(row) + size).replace("-", "−"))
+            _below(axes, (0.99, y), (0, -4), (sides(row, margin) + pairs(row) + size).replace("-", "−"))
 
 
 def _say_what_is_compared(axes: Axes, decided: pd.DataFrame) -> None:
     """Below each question, its difference in words; several where different metrics decide for the models."""
-    for place, (name, question) in enumerate(QUESTIONS.items()):
+    for y, (name, question) in enumerate(QUESTIONS.items()):
         metrics = decided.loc[decided["question"] == name, "metric"]
         compared = dict.fromkeys(map(question.drawn_for, metrics))
-        _below(axes, (0, place), (-7, -4), "\nor ".join(compared) or question.drawn)
+        _below(axes, (0, y), (-7, -4), "\nor ".join(compared) or question.drawn)
 
 
 def _below(axes: Axes, at: tuple[float, float], offset: tuple[float, float], text: str) -> None:

@@ -31,9 +31,9 @@ def verdicts_at(table: pd.DataFrame, k: int) -> pd.DataFrame:
     Args:
         table: the verdicts table of a model.
     """
-    own = table[(table["k"] == k) & (table["operator"] == ALL)]
-    decides = [part_of(row).decides for row in own.to_dict("records")]
-    return pd.DataFrame([deciding(of) for _, of in own[decides].groupby("question", sort=False)])
+    rows = table[(table["k"] == k) & (table["operator"] == ALL)]
+    decides = [part_of(row).decides for row in rows.to_dict("records")]
+    return pd.DataFrame([deciding(of) for _, of in rows[decides].groupby("question", sort=False)])
 
 
 def part_of(row: Mapping[Hashable, Any]) -> Part:
@@ -152,7 +152,7 @@ def interval(row: Mapping[Hashable, Any], margin: float) -> str:
     """The difference with its limits; with a margin the ratio with its own, and the margin."""
     values = [row[name] for name in ("difference", "low", "high")]
     if margin:
-        value, low, high = (f"{one + margin:z.2f}" for one in values)
+        value, low, high = (f"{number + margin:z.2f}" for number in values)
         return f"{value} [{low}, {high}], needs {margin}"
     value, low, high = map(signed, values)
     return f"{value} [{low}, {high}]"
