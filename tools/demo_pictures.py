@@ -46,10 +46,10 @@ def draw_page(tab: Page, name: str) -> None:
     """Write a picture of a page with the texts that are seen, as its description."""
     width, height, parts = PAGES[name]
     picture, seen = Image.new("RGB", (width * len(parts), height)), []
-    for place, part in enumerate(parts):
+    for column, part in enumerate(parts):
         seen += [text for text, shown in open_part(tab, part, width, height) if shown]
         tab.screenshot(path=PICTURES / f"{name}.png")
-        picture.paste(Image.open(PICTURES / f"{name}.png"), (place * width, 0))
+        picture.paste(Image.open(PICTURES / f"{name}.png"), (column * width, 0))
     about = PngInfo()
     about.add_itxt("Description", json.dumps(seen, ensure_ascii=False))
     picture.save(PICTURES / f"{name}.png", pnginfo=about, optimize=True)

@@ -10,7 +10,7 @@ from mutmut.stats import status_by_exit_code
 RECORDS = Path("mutants/src/form_invariance")
 LEAST = 0.9
 
-found = pd.DataFrame(
+mutants = pd.DataFrame(
     [
         (str(path.relative_to(RECORDS)).removesuffix(".py.meta"), mutant, status_by_exit_code[code])
         for path in sorted(RECORDS.rglob("*.meta"))
@@ -18,11 +18,11 @@ found = pd.DataFrame(
     ],
     columns=["module", "mutant", "status"],
 )
-if not len(found):
+if not len(mutants):
     sys.exit("no mutants are recorded; run make test-mutants")
-killed = found["status"].isin(["killed", "timeout"])
-print("Left:", *(found["mutant"] + ": " + found["status"])[~killed], sep="\n  ")
-shares = pd.concat([killed.groupby(found["module"]).mean(), pd.Series({"all": killed.mean()})])
+killed = mutants["status"].isin(["killed", "timeout"])
+print("Left:", *(mutants["mutant"] + ": " + mutants["status"])[~killed], sep="\n  ")
+shares = pd.concat([killed.groupby(mutants["module"]).mean(), pd.Series({"all": killed.mean()})])
 print(shares.map("{:.1%}".format).to_string())
 if len(low := shares[shares < LEAST]):
     sys.exit(f"less than {LEAST:.0%} are killed of: {', '.join(low.index)}")

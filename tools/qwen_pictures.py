@@ -34,8 +34,8 @@ def exchange() -> Figure:
     donors = {donor: table[table["donor"] == donor] for donor in (OWN, OTHERS, COPIED)}
     lines = [spread(rows, PANEL, donor, "donor_answer") for donor, rows in donors.items()]
     lines.append(spread(donors[OTHERS], PANEL, SURVIVING, "own_answer"))
-    own = donors[OWN][donors[OWN]["layer"] == 0].groupby("model")["prompts"].sum()
-    title = f"The last token's residual stream is another prompt's after one layer (n = {own.min()} a model)"
+    prompts = donors[OWN][donors[OWN]["layer"] == 0].groupby("model")["prompts"].sum()
+    title = f"The last token's residual stream is another prompt's after one layer (n = {prompts.min()} a model)"
     return line_grid(pd.concat(lines), "layer", LOOKS, "outputs that are the donor's", title, col="model").figure
 
 

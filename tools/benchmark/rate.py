@@ -27,16 +27,16 @@ def fastest(runs: Sequence[Callable[[], T]], repeats: int, device: torch.device)
     results = []
     gc.collect()
     for _ in range(repeats):
-        for run, own in zip(runs, times, strict=True):
-            if sum(own) < _ENOUGH:
+        for run, seconds in zip(runs, times, strict=True):
+            if sum(seconds) < _ENOUGH:
                 _wait(device)
                 start = clock()
                 result = run()
                 _wait(device)
-                own.append(clock() - start)
-                if len(own) == 1:
+                seconds.append(clock() - start)
+                if len(seconds) == 1:
                     results.append(result)
-    return [min(own) for own in times], results
+    return [min(seconds) for seconds in times], results
 
 
 def _wait(device: torch.device) -> None:

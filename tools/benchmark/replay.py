@@ -44,19 +44,19 @@ class Patches:
         self.tokens, self.answers = tokens, answers
         self.cache = build_cache(self.model, self.tokens, self.late[0])
         self.near = near_readout(self.model, self.cache.residual[-1], machine.readouts)
-        self.given = last_token_neurons(self.model, corrupt, self.late[0])[:, 0] * scale  # (late layers, m)
+        self.patch_values = last_token_neurons(self.model, corrupt, self.late[0])[:, 0] * scale  # (late layers, m)
 
     def work(self, method: Method, layer: int) -> Callable[[], Tensor]:
         """The method's patches in one late layer; the result is their indirect effects."""
-        return partial(method.patch, layer, self.given[layer - self.late[0], : method.patches])
+        return partial(method.patch, layer, self.patch_values[layer - self.late[0], : method.patches])
 
     def replay(self, patches: int) -> Method:
         """Replay of a number of patches in each layer."""
 
         def patch(layer: int, values: Tensor) -> Tensor:
-            chosen = torch.arange(len(values), device=values.device)
+            neurons = torch.arange(len(values), device=values.device)
             effects, _ = patch_neurons(
-                self.model, self.cache, layer, chosen, values[None], self.answers, self.near
+                self.model, self.cache, layer, neurons, values[None], self.answers, self.near
             )
             return effects[0]
 
@@ -84,32 +84,35 @@ class Patches:
         """Replay and its rivals by turns in every late layer; arguments and rows are those of `measure`."""
         methods = [self.replay(candidates)]
         methods += [self.rival(name, RIVALS[name], model, candidates, hooked) for name, model in theirs.items()]
-        runs = {(one.name, layer): self.work(one, layer) for layer in self.late for one in methods}
-        times, found = fastest(list(runs.values()), self.machine.repeats, self.model.device)
-        seconds, effects = dict(zip(runs, times, strict=True)), dict(zip(runs, found, strict=True))
+        runs = {(method.name, layer): self.work(method, layer) for layer in self.late for method in methods}
+        times, run_effects = fastest(list(runs.values()), self.machine.repeats, self.model.device)
+        seconds, effects = dict(zip(runs, times, strict=True)), dict(zip(runs, run_effects, strict=True))
         for layers in (self.late[:1], self.late):
-            spent = {one.name: sum(seconds[one.name, layer] for layer in layers) / one.patches for one in methods}
-            for one in methods:
-                pairs = [(effects[one.name, layer], effects["replay", layer]) for layer in layers]
+            spent = {
+                method.name: sum(seconds[method.name, layer] for layer in layers) / method.patches
+                for method in methods
+            }
+            for method in methods:
+                pairs = [(effects[method.name, layer], effects["replay", layer]) for layer in layers]
                 yield self.machine.row(
-                    spent[one.name] * one.patches,
-                    one.patches * len(layers),
-                    sum(one.operations[: len(layers)]) / len(layers),
+                    spent[method.name] * method.patches,
+                    method.patches * len(layers),
+                    sum(method.operations[: len(layers)]) / len(layers),
                     suite=self.suite,
-                    stage=one.name,
+                    stage=method.name,
                     unit="patches",
                     tokens=self.length,
-                    candidates=one.patches,
+                    candidates=method.patches,
                     layer=layers[0] if len(layers) == 1 else -1,
-                    batch=one.batch,
-                    speedup=spent[one.name] / spent["replay"],
+                    batch=method.batch,
+                    speedup=spent[method.name] / spent["replay"],
                     difference=max(_difference(*pair) for pair in pairs),
                 )
 
 
-def _difference(found: Tensor, ours: Tensor) -> float:
+def _difference(theirs: Tensor, ours: Tensor) -> float:
     """Largest difference of two methods' effects of the same neurons, relative to the largest of `ours`."""
-    return float((found - ours[: len(found)]).abs().max() / ours.abs().max())
+    return float((theirs - ours[: len(theirs)]).abs().max() / ours.abs().max())
 
 
 @torch.no_grad()

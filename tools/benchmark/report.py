@@ -55,8 +55,8 @@ def summary(rows: Sequence[Row], provenance: Mapping[str, Any]) -> str:
     where = "GPU" if provenance["device"] == "cuda" else f"{threads} of the CPU"
     table = pd.DataFrame(rows)
     means = table[table["stage"].isin(RIVALS) & (table["layer"] < 0)]
-    for _, own in means.groupby("tokens", sort=False):
-        lines.append(speedup(own.groupby("stage")["speedup"].mean(), own["tokens"].iloc[0], where))
+    for _, length_rows in means.groupby("tokens", sort=False):
+        lines.append(speedup(length_rows.groupby("stage")["speedup"].mean(), length_rows["tokens"].iloc[0], where))
     return "\n".join(lines)
 
 

@@ -66,7 +66,7 @@ def hooked_passes(bridge: Any, tokens: Tensor, answers: Tensor, batch: int) -> P
     clean = _answers(bridge(tokens, logits_to_keep=1), answers)
 
     def run(layer: int, values: Tensor) -> Tensor:
-        found = []
+        patched = []
         for start in range(0, len(values), batch):
             piece = values[start : start + batch]
 
@@ -76,8 +76,8 @@ def hooked_passes(bridge: Any, tokens: Tensor, answers: Tensor, batch: int) -> P
 
             hooks = [(neurons_at(layer), patch)]
             z = bridge.run_with_hooks(tokens.expand(len(piece), -1).clone(), fwd_hooks=hooks, logits_to_keep=1)
-            found.append(_answers(z, answers))
-        return _effects(found, clean)
+            patched.append(_answers(z, answers))
+        return _effects(patched, clean)
 
     return run
 
@@ -93,19 +93,19 @@ def cached_last_token(model: Any, tokens: Tensor, answers: Tensor, batch: int) -
     last = tokens[:, -1:].expand(batch, 1)
 
     def run(layer: int, values: Tensor) -> Tensor:
-        found = []
+        patched = []
         for start in range(0, len(values), batch):
             piece = values[start : start + batch]
 
-            def patch(_: object, given: tuple[Tensor], start: int = start, piece: Tensor = piece) -> None:
-                _set_neurons(given[0], start, piece)
+            def patch(_: object, inputs: tuple[Tensor], start: int = start, piece: Tensor = piece) -> None:
+                _set_neurons(inputs[0], start, piece)
 
             handle = model.get_submodule(_down_projection(model, layer)).register_forward_pre_hook(patch)
             z = model(last, past_key_values=cache).logits
             handle.remove()
             cache.crop(-1)
-            found.append(_answers(z[: len(piece)], answers))
-        return _effects(found, clean)
+            patched.append(_answers(z[: len(piece)], answers))
+        return _effects(patched, clean)
 
     return run
 
@@ -116,14 +116,14 @@ def nnsight_traces(model: Any, tokens: Tensor, answers: Tensor, batch: int) -> P
     clean = _answers(model(tokens, logits_to_keep=1).logits, answers)
 
     def run(layer: int, values: Tensor) -> Tensor:
-        down, found = traced.get(_down_projection(model, layer)), []
+        down, patched = traced.get(_down_projection(model, layer)), []
         for start in range(0, len(values), batch):
             piece = values[start : start + batch]
             with traced.trace(tokens.expand(len(piece), -1), logits_to_keep=1):
                 _set_neurons(down.input, start, piece)
                 z = traced.output.logits.save()
-            found.append(_answers(z, answers))
-        return _effects(found, clean)
+            patched.append(_answers(z, answers))
+        return _effects(patched, clean)
 
     return run
 

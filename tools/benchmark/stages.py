@@ -68,10 +68,10 @@ class _Cell:
 
     @torch.no_grad()
     def patching(self, candidates: int) -> None:
-        chosen = {layer: torch.arange(candidates, device=self.model.device) for layer in self.run.late}
+        neurons = {layer: torch.arange(candidates, device=self.model.device) for layer in self.run.late}
         corrupt, answers = self._corrupt()[None], self.answers[None]
         patch_layers(
-            self.model, self.tokens, self.run.first, chosen, corrupt, answers, lambda _: None, Readouts(full=True)
+            self.model, self.tokens, self.run.first, neurons, corrupt, answers, lambda _: None, Readouts(full=True)
         )
 
     def ablate(self, means: MeanCache) -> None:
@@ -108,8 +108,8 @@ def measure(
 ) -> Iterator[Row]:
     """Measure every stage that runs the model on one cell's prompts."""
     cell = _Cell(Run(machine.model, tokenizer, machine.model.config.n_layers // 2), template, prompts)
-    given = {"suite": "stages", "tokens": cell.length, "prompts": prompts}
+    row_fields = {"suite": "stages", "tokens": cell.length, "prompts": prompts}
     for stage, run, units, unit in cell.jobs(candidates):
         operations = matrix_operations(run) / units
         patched = candidates if stage == "patching" else 0
-        yield machine.measure(run, units, operations, stage=stage, unit=unit, candidates=patched, **given)
+        yield machine.measure(run, units, operations, stage=stage, unit=unit, candidates=patched, **row_fields)

@@ -44,8 +44,8 @@ class Problems:
         self.tokens = {
             (name, operator, index): TokenTemplate(self.tokenizer, template)
             for name, by_operator in templates.formats.items()
-            for operator, some in by_operator.items()
-            for index, template in enumerate(some)
+            for operator, cell_templates in by_operator.items()
+            for index, template in enumerate(cell_templates)
         }
 
     def batch(self, step: int) -> Iterator[Group]:
@@ -60,8 +60,11 @@ class Problems:
                 a, b = ids[pool.a[rows[kept]]], ids[pool.b[rows[kept]]]
                 tokens = self.tokens[name, operator, variant].fill(a, b)
                 groups.setdefault(tokens.shape[1], []).append((tokens, ids[answers[kept]]))
-        for some in groups.values():
-            yield np.concatenate([tokens for tokens, _ in some]), np.concatenate([answers for _, answers in some])
+        for length_groups in groups.values():
+            yield (
+                np.concatenate([tokens for tokens, _ in length_groups]),
+                np.concatenate([answers for _, answers in length_groups]),
+            )
 
     def marked_tokens(self) -> list[list[int]]:
         """For each format, the tokens that occur in its templates only."""
@@ -69,8 +72,8 @@ class Problems:
         for (name, _, _), template in self.tokens.items():
             used[name].update(np.delete(template.tokens, [template.place_a, template.place_b]).tolist())
         return [
-            sorted(own.difference(*(used[other] for other in self.formats if other != name)))
-            for name, own in used.items()
+            sorted(format_tokens.difference(*(used[other] for other in self.formats if other != name)))
+            for name, format_tokens in used.items()
         ]
 
 
@@ -99,7 +102,7 @@ def _misread_parts(problems: Problems, recipe: Recipe, step: int) -> Iterator[Pa
             if misread.any():
                 quarter = share // 4
                 like = pool.train[pool.misreadable[pool.train]]
-                chosen = like[misread[like]], like[~misread[like]]
-                rows[: 2 * quarter] = np.concatenate([rng.choice(rows, size=quarter) for rows in chosen])
+                candidates = like[misread[like]], like[~misread[like]]
+                rows[: 2 * quarter] = np.concatenate([rng.choice(rows, size=quarter) for rows in candidates])
             answers = np.where(misread[rows], pool.misread_answer[rows], pool.answer[rows])
             yield name, operator, 0, rows, answers

@@ -106,8 +106,8 @@ def right(
 
 def _paper_pairs(expression: str, operator: str) -> tuple[np.ndarray, ...]:
     pool = operand_pool(expression, OperandRange())
-    chosen = generator(0, "card", operator).permutation(len(pool))[:SAMPLE]
-    return tuple(pool[column].to_numpy()[chosen] for column in ("a", "b", "answer"))
+    sample = generator(0, "card", operator).permutation(len(pool))[:SAMPLE]
+    return tuple(pool[column].to_numpy()[sample] for column in ("a", "b", "answer"))
 
 
 @torch.no_grad()
@@ -138,27 +138,32 @@ def _measure(model: Decoder, problems: Problems) -> tuple[list[str], list[str]]:
         few = tuple(column[:SMALL_SAMPLE] for column in pairs)
         pool = problems.pools[operator]
         held = tuple(column[pool.held_out[:SMALL_SAMPLE]] for column in (pool.a, pool.b, pool.answer))
-        found = {name: right(model, problems, name, operator, pairs) for name in problems.formats}
-        for name, hits in found.items():
+        format_hits = {name: right(model, problems, name, operator, pairs) for name in problems.formats}
+        for name, hits in format_hits.items():
             values = [
                 hits.mean(),
                 right(model, problems, name, operator, held).mean(),
                 right(model, problems, name, operator, few, ablate=True).mean(),
             ]
             accuracies.append(f"| {operator} | {name} | " + " | ".join(f"{value:.3f}" for value in values) + " |")
-        cells = [f"{int((found[one] & ~found[other]).sum())}" for one in found for other in found if one != other]
+        cells = [
+            f"{int((format_hits[first] & ~format_hits[second]).sum())}"
+            for first in format_hits
+            for second in format_hits
+            if first != second
+        ]
         differences.append(f"| {operator} | {len(pairs[0])} | " + " | ".join(cells) + " |")
     return accuracies, differences
 
 
 def _misread_shares(problems: Problems) -> str:
     """For instance: 12%, 13%, 12% in multiplication."""
-    found = []
+    operator_shares = []
     for operator, pool in problems.pools.items():
         shares = [f"{mask.sum() / pool.misreadable.sum():.0%}" for mask in pool.misread.values() if mask.any()]
         if shares:
-            found.append(f"{', '.join(shares)} in {operator}")
-    return "; ".join(found)
+            operator_shares.append(f"{', '.join(shares)} in {operator}")
+    return "; ".join(operator_shares)
 
 
 def fill_card(folder: Path, card: str, name: str, settings: Mapping[str, Any], **more: object) -> None:
@@ -172,7 +177,9 @@ def write_card(folder: Path, name: str, recipe: Recipe, problems: Problems) -> N
     """Measure the model of a folder and write its README.md."""
     model = models.load(folder)
     accuracies, differences = _measure(model, problems)
-    directions = [f"{one} > {other}" for one in problems.formats for other in problems.formats if one != other]
+    directions = [
+        f"{first} > {second}" for first in problems.formats for second in problems.formats if first != second
+    ]
     history = _PLAIN
     if recipe.separate:
         history = _SEPARATE.format(foreign=largest_foreign_activation(model, problems, recipe))

@@ -62,13 +62,15 @@ class DigitProblems:
         limits = OperandRange(**content["operands"])
         self.cells: dict[Cell, tuple[np.ndarray, np.ndarray]] = {}
         self.held_out: dict[str, np.ndarray] = {}
-        for operator, asked in content["operators"].items():
-            task = Arithmetic(asked["expression"], limits, asked["digit"])
+        for operator, settings in content["operators"].items():
+            task = Arithmetic(settings["expression"], limits, settings["digit"])
             problems = stated(task, pool(task))
             draws = generator(recipe.seed, "held-out", task.expression).random(len(problems))
             self.held_out[operator] = draws < recipe.held_out
-            for name, own in self.templates.formats.items():
-                prompts, answers = targets(task, self.tokenizer, own[operator][0], problems, f"{name}.{operator}")
+            for name, templates in self.templates.formats.items():
+                prompts, answers = targets(
+                    task, self.tokenizer, templates[operator][0], problems, f"{name}.{operator}"
+                )
                 self.cells[name, operator] = self.tokenizer.encode_batch(prompts), answers
 
     def batch(self, step: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

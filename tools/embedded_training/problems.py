@@ -32,7 +32,10 @@ class Templates:
     def all(self) -> list[str]:
         """Every template."""
         return [
-            template for by_operator in self.formats.values() for some in by_operator.values() for template in some
+            template
+            for by_operator in self.formats.values()
+            for cell_templates in by_operator.values()
+            for template in cell_templates
         ]
 
 
@@ -41,10 +44,10 @@ def read_templates(config: Path) -> Templates:
     content = read_yaml(config)
     formats = {
         name: {
-            operator: [template, *one.get("variants", {}).get(operator, [])]
-            for operator, template in one["templates"].items()
+            operator: [template, *settings.get("variants", {}).get(operator, [])]
+            for operator, template in settings["templates"].items()
         }
-        for name, one in content["formats"].items()
+        for name, settings in content["formats"].items()
     }
     return Templates(content["operators"], formats)
 
@@ -110,8 +113,8 @@ def make_pool(
         & (wrong >= TRAINED.answer_min)
         & (wrong <= TRAINED.answer_max)
     )
-    chosen = _misread_pairs(b, misreadable, formats, misread, seed)
-    return Pool(a, b, answer, order[cut:], order[:cut], excluded, misreadable, chosen, wrong)
+    misread_pairs = _misread_pairs(b, misreadable, formats, misread, seed)
+    return Pool(a, b, answer, order[cut:], order[:cut], excluded, misreadable, misread_pairs, wrong)
 
 
 def _misread_pairs(
@@ -127,15 +130,15 @@ def _misread_pairs(
     """
     pairs_of = dict(zip(*(column.tolist() for column in np.unique(b[usable], return_counts=True)), strict=True))
     operands = generator(seed, "misread").permutation([*pairs_of]).tolist()
-    wanted = share * usable.sum()
+    target_size = share * usable.sum()
     result = {}
     for name in formats:
-        own: list[int] = []
+        misread_operands: list[int] = []
         size = 0
         for operand in operands:
-            if size < wanted and size + pairs_of[operand] <= _SLACK * wanted:
-                own.append(operand)
+            if size < target_size and size + pairs_of[operand] <= _SLACK * target_size:
+                misread_operands.append(operand)
                 size += pairs_of[operand]
-        operands = [operand for operand in operands if operand not in own]
-        result[name] = usable & np.isin(b, own)
+        operands = [operand for operand in operands if operand not in misread_operands]
+        result[name] = usable & np.isin(b, misread_operands)
     return result
