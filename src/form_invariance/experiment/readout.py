@@ -9,7 +9,7 @@ from torch import Tensor
 
 from form_invariance.errors import UserError
 from form_invariance.model.batches import in_order
-from form_invariance.model.decoder import Decoder, logits
+from form_invariance.model.decoder import Decoder, logits, sum_exp
 from form_invariance.model.memory import logits_at_once
 
 
@@ -52,7 +52,7 @@ class Readout:
 
 
 def look_up(z: Tensor, targets: Tensor, what: str) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """What logits z (n, V) say about one token each, targets (n,).
+    """What logits z (n, V) say about one token each, targets (n,); z is overwritten.
 
     Args:
         what: the logits' name for messages, a plural noun.
@@ -69,9 +69,9 @@ def look_up(z: Tensor, targets: Tensor, what: str) -> tuple[Tensor, Tensor, Tens
     mean = check_finite(z.mean(1), what).double()
     largest, predicted = z.max(1)
     answer, highest = z.gather(1, targets[:, None])[:, 0].double(), largest.double()
-    # As a ratio to the largest one, a probability does not underflow in float32.
-    probability = (answer - highest).exp() * z.softmax(1).gather(1, predicted[:, None])[:, 0].double()
-    others = z.scatter(1, targets[:, None], -torch.inf).amax(1).double()
+    others = z.scatter_(1, targets[:, None], -torch.inf).amax(1).double()
+    exponential = (answer - highest).exp()
+    probability = exponential / (exponential + sum_exp(z, largest[:, None]).double())
     return answer, highest, mean, probability, answer - others, predicted
 
 

@@ -30,12 +30,12 @@ from form_invariance.model.decoder import (
     queries_keys_values,
     run_layers,
     soft_cap,
+    sum_exp,
     unembed,
 )
 from form_invariance.model.memory import working_bytes
 from form_invariance.model.prefixes import for_each, run_beginning, shared_beginning
 
-_LOG2_E = 1 / math.log(2)
 _PASS_BYTES = 2**26
 """Memory on a CPU for the activations of one layer's neurons, of which a pass has a few at once."""
 _READOUT_BYTES = 2**22
@@ -223,13 +223,9 @@ def _log_total(model: Decoder, rows: Tensor, blocks: Sequence[Tensor]) -> Tensor
     # The largest logit of a part will do: other logits are seldom larger by the 88 that float32 allows.
     largest = first.amax(-1, keepdim=True)
 
-    def summed(z: Tensor) -> Tensor:
-        """Sum of exp(z - largest), (n,); PyTorch computes powers of two several times faster than those of e."""
-        return z.sub_(largest).mul_(_LOG2_E).exp2_().sum(-1)
-
-    total = summed(first)
+    total = sum_exp(first, largest)
     for block in blocks[1:]:
-        total += summed(unembed(model, rows, block))
+        total += sum_exp(unembed(model, rows, block), largest)
     if total.isfinite().all():
         return largest[:, 0] + total.log()
     return torch.stack([unembed(model, rows, block).logsumexp(-1) for block in blocks]).logsumexp(0)

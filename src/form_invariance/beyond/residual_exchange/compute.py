@@ -26,7 +26,7 @@ from torch import Tensor
 from form_invariance.experiment.readout import check_finite
 from form_invariance.experiment.run import Run
 from form_invariance.model.batches import by_length, in_order
-from form_invariance.model.decoder import Decoder, finish_layer, logits
+from form_invariance.model.decoder import Decoder, finish_layer, logits, sum_exp
 from form_invariance.model.memory import logits_at_once, rows_at_once
 from form_invariance.model.replay import LastTokenCache, attend, build_cache, select
 from form_invariance.stages.transfer.directions import permuted
@@ -62,9 +62,13 @@ def read_two(model: Decoder, x: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]
     step, pairs = logits_at_once(model), tokens.repeat_interleave(x.shape[1], 0)
     probabilities, predicted = [], []
     for rows, pair in zip(x.flatten(0, 1).split(step), pairs.split(step), strict=True):
-        z = check_finite(logits(model, rows), "the model's logits")
-        probabilities.append((z.gather(1, pair) - z.logsumexp(1, keepdim=True)).double().exp())
-        predicted.append(z.argmax(1))
+        z = logits(model, rows)
+        # The mean is finite only if every logit is.
+        check_finite(z.mean(1), "the model's logits")
+        largest, best = z.max(1, keepdim=True)
+        exponentials = (z.gather(1, pair).double() - largest).exp()
+        probabilities.append(exponentials / sum_exp(z, largest).double()[:, None])
+        predicted.append(best[:, 0])
     return torch.cat(probabilities).view(*x.shape[:2], 2), torch.cat(predicted).view(x.shape[:2])
 
 

@@ -26,12 +26,12 @@ PER_ANSWER = 2
 
 def _answers(z: Tensor, answer_tokens: Tensor, what: str) -> Iterator[tuple[str, np.ndarray]]:
     """Columns of the census from logits z (B, V), named `what` in messages, and the answers' token ids (B,)."""
-    logit, _, mean, probability, _, predicted = look_up(z, answer_tokens, what)
-    answer, flags = logit[:, None].to(z.dtype), torch.empty_like(z)
+    answer, flags = z.gather(1, answer_tokens[:, None]), torch.empty_like(z)
     # Float32 counts a vocabulary exactly, and is summed several times faster than bool.
     above = torch.gt(z, answer, out=flags).sum(1).long()
     for row in (torch.ge(z, answer, out=flags).sum(1) > above + 1).nonzero()[:, 0].tolist():
         above[row] += (z[row, : answer_tokens[row]] == answer[row]).sum()
+    logit, _, mean, probability, _, predicted = look_up(z, answer_tokens, what)
     columns = {
         "predicted_token": predicted,
         "correct": predicted == answer_tokens,
