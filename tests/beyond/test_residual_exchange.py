@@ -16,7 +16,7 @@ from small_prompts import PAIRS, PROMPTS
 from form_invariance.beyond.residual_exchange import arrival, compute, contrasts, heads
 from form_invariance.beyond.residual_exchange.answer import answer, of_heads, of_probes
 from form_invariance.beyond.residual_exchange.donors import donations, with_copies
-from form_invariance.beyond.residual_exchange.table import ARRIVAL_PROBES, HEADS
+from form_invariance.beyond.residual_exchange.table import ARRIVAL_PROBES, FORMAT, HEADS
 from form_invariance.experiment.run import Run
 from form_invariance.model import loading
 from form_invariance.model.tokenizers import load_tokenizer
@@ -61,33 +61,34 @@ def test_exchanges_equal_hooks_over_whole_sequences(family_folders, family):
 
 @pytest.mark.parametrize("family", ["llama", "qwen2"])
 def test_exchanged_heads_equal_hooks_over_whole_sequences(family_folders, family):
-    folder, layers = family_folders[family], range(1, 3)
+    folder, layer = family_folders[family], 1
     run, target, donor = small(folder)
     model, count = HuggingFace(folder).model, run.model.config.n_heads
     assert count > run.model.config.n_key_value_heads
-    chosen = torch.rand(len(layers), 3, count, generator=torch.manual_seed(0)) < 0.5
+    head_masks = torch.rand(len(target), 3, count, generator=torch.manual_seed(0)) < 0.5
     given = pd.DataFrame({"prompt": target, "own_token": 5, "donor_prompt": donor, "donor_token": 9})
-    answers, probabilities = heads.exchanged(run, given, layers, chosen)
+    answers, probabilities = heads.exchanged(run, given, layer, head_masks)
 
     @torch.no_grad()
     def logits(prompt, module, change):
         with reading((module, change)):
             return model(run.tokens([prompt])).logits[0, -1].double()
 
-    expected = torch.empty(len(target), len(layers), 3, run.model.config.vocabulary, dtype=torch.float64)
-    for row, layer in np.ndindex(expected.shape[:2]):
-        seen, module = [], model.model.layers[layers[layer]].self_attn.o_proj
+    expected = torch.empty(len(target), 3, run.model.config.vocabulary, dtype=torch.float64)
+    module = model.model.layers[layer].self_attn.o_proj
+    for row in range(len(target)):
+        seen = []
         logits(donor[row], module, lambda z, seen=seen: seen.append(z.clone()) or z)
-        for number, some in enumerate(chosen[layer].repeat_interleave(run.model.config.d_head, 1)):
+        for number, mask in enumerate(head_masks[row].repeat_interleave(run.model.config.d_head, 1)):
 
-            def exchange(z, some=some, seen=seen):
+            def exchange(z, mask=mask, seen=seen):
                 z = z.clone()
-                z[:, -1, some] = seen[0][:, -1, some]
+                z[:, -1, mask] = seen[0][:, -1, mask]
                 return z
 
-            expected[row, layer, number] = logits(target[row], module, exchange)
+            expected[row, number] = logits(target[row], module, exchange)
     np.testing.assert_allclose(probabilities, expected.softmax(-1)[..., 9], atol=2e-6)
-    assert probabilities.std(axis=(0, 2)).min() > 1e-6
+    assert probabilities.std() > 1e-6
     assert answers.tolist() == (expected.argmax(-1) == 9).tolist()
 
 
@@ -156,12 +157,12 @@ def test_heads_are_those_that_bring_the_operands(tmp_path, brings, sets, said):
     assert at == 0
     table = heads.head_table(run, given, "addition", at, 50, 0)
     assert list(table) == [*HEADS.columns]
-    assert set(table["layer"]) == {0, 1}
-    assert not table.query("layer == 1")["donor_answer"].any(), "its attention brings nothing"
-    here = table[table["layer"] == 0]
+    assert set(table["layer"]) == {0}
+    after = heads.head_table(run, given, "addition", 1, 50, 0)
+    assert not after["donor_answer"].any(), "the next layer's attention brings nothing"
 
     def members(donor, target):
-        pair = here.query("donor_format == @donor and target_format == @target")
+        pair = table.query("donor_format == @donor and target_format == @target")
         assert (pair["prompts"] == PROMPTS_OF_A_CELL / 2).all()
         # Larger sums are misread by neurons that see the format, which no head brings.
         assert (
@@ -173,7 +174,7 @@ def test_heads_are_those_that_bring_the_operands(tmp_path, brings, sets, said):
     assert [members(name, name) for name in FORMATS] == sets
     # Where another head brings the target's own sum, both must be exchanged.
     assert members(FORMATS[0], FORMATS[2]) >= sets[0] | sets[2]
-    alone = here.query("donor_format == target_format and exchanged == 'alone'")
+    alone = table.query("donor_format == target_format and exchanged == 'alone'")
     assert (alone["donor_answer"] == alone["member"]).all()
     assert (alone["low"] == alone["donor_answer"]).all()
     never = heads.head_table(run, given, "addition", run.model.config.n_layers, 50, 0)
@@ -186,16 +187,17 @@ def test_heads_are_those_that_bring_the_operands(tmp_path, brings, sets, said):
 
 def test_heads_are_ordered_by_other_problems_than_those_they_are_measured_on(monkeypatch):
     """Alone each head decides a random half of the prompts, so the one that is best by chance is not favoured."""
-    rng, count = np.random.default_rng(0), 8
-    some = pd.DataFrame({"a": range(20), "b": 0})
+    rng, config = np.random.default_rng(0), SimpleNamespace(n_heads=8, n_layers=1)
+    donated = pd.DataFrame({"a": range(20), "b": 0, "donor": FORMAT, "donor_format": "code"})
 
-    def by_chance(run, donations, layers, chosen):
-        outputs = rng.random((len(donations), *chosen.shape[:2])) < 0.5
+    def by_chance(run, donations, layer, head_masks):
+        outputs = rng.random(head_masks.shape[:2]) < 0.5
         return outputs, outputs.astype(float)
 
     monkeypatch.setattr(heads, "exchanged", by_chance)
-    run = SimpleNamespace(model=SimpleNamespace(config=SimpleNamespace(n_heads=count)))
-    best = heads.of_pair(run, some, "sum", range(100), 20, 0).query("rank == 1")
+    run = SimpleNamespace(model=SimpleNamespace(config=config))
+    table = heads.head_table(run, dict.fromkeys(map(str, range(100)), donated), "sum", 0, 20, 0)
+    best = table.query("rank == 1")
     assert (best["prompts"] == 10).all()
     assert best["donor_answer"].mean() == pytest.approx(0.5, abs=0.06)
 
@@ -267,7 +269,7 @@ def test_probes_find_what_states_contain_from_known_points_on(monkeypatch, which
     assert not (beyond[known & ~same & (name != "answer")] > 0.3).any()
     given = {
         "arrival_probes": table.assign(operator="sum"),
-        "heads": filled(HEADS, [(1, 0)], "layer from_arrival", operator="sum", keys="operator"),
+        "heads": filled(HEADS, [(1,)], "layer", operator="sum", keys="operator"),
         "residual_shares": pd.DataFrame({"operator": ["sum"]}),
     }
     said = of_probes(given)[1]

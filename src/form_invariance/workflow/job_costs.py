@@ -269,18 +269,18 @@ def _residual_exchange(cell: Cell) -> float:
     config, size = cell.config, cell.size
     # A donor of each format, of another operator, and one that copies; half of the targets that may be repaired
     donors = len(config["formats"]) + 2 + (len(config["formats"]) - 1) / 2
-    # After the attention and the MLP of each layer; half of the layers run then.
-    moved = 2 * size.layers * (size.inside + size.unembedding)
+    # After each layer; half of the layers run then.
+    moved = size.layers * (size.inside + size.unembedding)
     return config["eval_prompts"] * donors * moved + cell.passes((donors + 1) * config["eval_prompts"])
 
 
 def _head_exchange(cell: Cell) -> float:
     config, size = cell.config, cell.size
     donors = config["eval_prompts"] * len(config["formats"])
-    # In three layers, each head alone and, on half of the prompts, with all before it. A head has 64 dimensions.
-    # From three quarters of the layers on
-    runs = 3 * 1.5 * size.d_model / 64
-    return donors * runs * (size.inside / 2 + size.unembedding) + cell.passes(2 * donors)
+    # Each head alone and, on half of the prompts, with all before it. A head has 64 dimensions.
+    runs = 1.5 * size.d_model / 64
+    # From a layer after two thirds on
+    return donors * runs * (size.inside * 2 / 3 + size.unembedding) + cell.passes(2 * donors)
 
 
 def _engine_check(cell: Cell) -> float:

@@ -86,7 +86,7 @@ def of_heads(heads: pd.DataFrame) -> str:
         heads: with the column operator.
     """
     said = []
-    for operator, rows in heads[heads["from_arrival"] == 0].groupby("operator", sort=False):
+    for operator, rows in heads.groupby("operator", sort=False):
         count, same_format = rows["head"].nunique(), rows["donor_format"] == rows["target_format"]
         all_heads = (rows["rank"] == count) & (rows["exchanged"] == TOGETHER)
         together, other = (
@@ -121,7 +121,7 @@ def of_probes(tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, str]:
     formats = (rows["trained"] == rows["tested"]).map({True: "same", False: "two"})
     mean = rows.assign(formats=formats).groupby(keys, sort=False)[["accuracy", "low", "high", "chance"]].mean()
     accuracies = mean.assign(half=(1 + mean["chance"]) / 2)
-    arrives = heads[heads["from_arrival"] == 0].groupby("operator")["layer"].first()
+    arrives = heads.groupby("operator")["layer"].first()
     for operator in tables["residual_shares"]["operator"].unique():
         if operator not in mean.index:
             said.append(f"{operator}: a table of words has no operands, so nothing is probed.")

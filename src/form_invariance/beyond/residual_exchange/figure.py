@@ -57,7 +57,7 @@ def residual_exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) ->
 def heads(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """What the best heads of the layer where states arrive bring together, by format."""
     table = tables["heads"]
-    table = table[(table["from_arrival"] == 0) & (table["exchanged"] == TOGETHER)]
+    table = table[table["exchanged"] == TOGETHER]
     if table.empty:
         return nothing(title, "no layer where states arrive, so no heads are exchanged")
     targets = table[table["donor_format"] == table["target_format"]].drop_duplicates(["operator", "target_format"])

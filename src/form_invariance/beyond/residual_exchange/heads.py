@@ -7,7 +7,7 @@ the heads by their effect alone, and the other half measures them, so that no he
 
 from collections.abc import Mapping
 from functools import partial
-from itertools import compress, product
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -26,10 +26,9 @@ from form_invariance.randomness import generator
 from form_invariance.statistics import resampled_interval
 
 
-def _outputs(cache: LastTokenCache, model: Decoder, layers: range) -> Tensor:
-    """Outputs of all heads at the last token, (B, layers, H, D)."""
-    before = cache.residual[:, :, None]
-    return torch.cat([attend(model, layer, before[layer - cache.first], cache) for layer in layers], 1)
+def _outputs(cache: LastTokenCache, model: Decoder, layer: int) -> Tensor:
+    """Outputs of all heads of a layer at the last token, (B, H, D)."""
+    return attend(model, layer, cache.residual[layer - cache.first, :, None], cache)[:, 0]
 
 
 def _exchange(
@@ -39,7 +38,7 @@ def _exchange(
 
     Args:
         donor_outputs: (B, H, D).
-        head_masks: the heads of each run, bool, (N, H).
+        head_masks: the heads of each run, bool, (B, N, H).
     """
     x = cache.residual[layer - cache.first, :, None]
     z = torch.where(head_masks[..., None], donor_outputs[:, None], attend(model, layer, x, cache))
@@ -47,80 +46,84 @@ def _exchange(
 
 
 @torch.no_grad()
-def exchanged(
-    run: Run, donations: pd.DataFrame, layers: range, head_masks: Tensor
-) -> tuple[np.ndarray, np.ndarray]:
-    """Whether the output is the donor's, and the probability of the donor's, (donations, layers, N) each.
+def exchanged(run: Run, donations: pd.DataFrame, layer: int, head_masks: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Whether the output is the donor's, and the probability of the donor's, (donations, N) each.
 
     Args:
         donations: a row for each target and donor (`donors.donations`).
-        head_masks: the heads that are exchanged in each of N runs, bool, (layers, N, H).
+        head_masks: the heads of the layer that are exchanged in each of N runs, bool, (donations, N, H).
     """
-    model, first, runs = run.model, layers.start, head_masks.shape[1]
     tokens, head_masks = tokens_of(run, donations), head_masks.to(run.model.device)
-    donor_outputs, donors = of_donors(run, donations, first, partial(_outputs, model=model, layers=layers))
+    donor_outputs, donors = of_donors(run, donations, layer, partial(_outputs, model=run.model, layer=layer))
     done, probabilities, answers = [], [], []
-    for cache, rows in of_targets(run, donations, first, runs):
-        row_outputs = donor_outputs[donors[rows]]
-        x = [_exchange(model, cache, layer, row_outputs[:, at], head_masks[at]) for at, layer in enumerate(layers)]
-        probability, predicted = read_two(model, torch.cat(x, 1), tokens[rows])
+    for cache, rows in of_targets(run, donations, layer, head_masks.shape[1]):
+        x = _exchange(run.model, cache, layer, donor_outputs[donors[rows]], head_masks[rows])
+        probability, predicted = read_two(run.model, x, tokens[rows])
         done.append(rows)
         probabilities.append(probability[..., 0])
         answers.append(predicted == tokens[rows, :1])
-    shape = len(donations), len(layers), runs
-    came_out, probable = (
-        in_order(done, batches, 0).view(shape).cpu().numpy() for batches in (answers, probabilities)
-    )
+    came_out, probable = (in_order(done, batches, 0).cpu().numpy() for batches in (answers, probabilities))
     return came_out, probable
 
 
-def of_pair(
-    run: Run, donations: pd.DataFrame, operator: str, layers: range, resamples: int, seed: int
-) -> pd.DataFrame:
-    """The rows of the table of one target's and one donor's format; none with a single problem."""
-    problems, count = problems_of(operator, donations["a"], donations["b"]), run.model.config.n_heads
-    number, distinct = pd.factorize(pd.Series(problems))
-    measured = generator(seed, "heads", operator).permutation(len(distinct))[number] % 2 == 1
-    if not measured.any():
-        return pd.DataFrame(columns=list(HEADS.columns))
-    alone = torch.eye(count, dtype=torch.bool).expand(len(layers), -1, -1)
-    effect = exchanged(run, donations[~measured], layers, alone)[1].mean(0)
-    ranked = np.argsort(-effect, 1, kind="stable")
-    rank = np.argsort(ranked, 1)
-    together = torch.from_numpy(rank[:, None] <= rank[:, :, None])
-    answer, probability = exchanged(run, donations[measured], layers, torch.cat([alone, together], 1))
-    weights = resampling(list(compress(problems, measured)), resamples, seed)
-    shares = resampled(np.moveaxis(answer.astype(float), 0, -1), weights)
-    by_rank = np.take_along_axis(shares[0, :, count:], ranked, 1)
-    all_heads = by_rank[:, -1:]
-    member = (rank <= (by_rank >= SERVES * all_heads).argmax(1, keepdims=True)) & (all_heads > 0)
-    _, low, high = zip(*map(resampled_interval, shares.reshape(len(shares), -1).T), strict=True)
-    names = {"layer": layers, "exchanged": (ALONE, TOGETHER), "head": range(count)}
-    return pd.DataFrame(product(*names.values()), columns=[*names]).assign(
-        **{
-            name: np.hstack([by_head, by_head]).ravel()
-            for name, by_head in (("rank", rank + 1), ("member", member))
-        },
-        **{"donor_answer": shares[0].ravel(), "low": low, "high": high},
-        **{"donor_probability": probability.mean(0).ravel(), "prompts": len(answer)},
+def _measuring(donations: pd.DataFrame, operator: str, seed: int) -> np.ndarray:
+    """Which donations of two formats measure the heads, bool (n,); those of the other problems order them."""
+    problems, distinct = pd.factorize(pd.Series(problems_of(operator, donations["a"], donations["b"])))
+    return generator(seed, "heads", operator).permutation(len(distinct))[problems] % 2 == 1
+
+
+def _rows(answer: np.ndarray, probability: np.ndarray, rank: np.ndarray, weights: np.ndarray) -> pd.DataFrame:
+    """The rows of the table of one target's and one donor's format.
+
+    Args:
+        answer: whether the output is the donor's, (n, 2 H): of each head alone, and of all up to its rank.
+        probability: of the donor's output, (n, 2 H).
+        rank: of each head, from 0, (H,).
+        weights: of the n exchanges in the resamples, as of `resampling`.
+    """
+    shares = resampled(answer.T.astype(float), weights)
+    by_rank = shares[0, len(rank) :][np.argsort(rank)]
+    member = (rank <= (by_rank >= SERVES * by_rank[-1]).argmax()) & (by_rank[-1] > 0)
+    _, low, high = zip(*map(resampled_interval, shares.T), strict=True)
+    return pd.DataFrame(product((ALONE, TOGETHER), range(len(rank))), columns=["exchanged", "head"]).assign(
+        rank=np.tile(rank + 1, 2),
+        member=np.tile(member, 2),
+        **{"donor_answer": shares[0], "low": low, "high": high},
+        **{"donor_probability": probability.mean(0), "prompts": len(answer)},
     )
 
 
 def head_table(
-    run: Run, donations: Mapping[str, pd.DataFrame], operator: str, at: int, resamples: int, seed: int
+    run: Run, donations: Mapping[str, pd.DataFrame], operator: str, layer: int, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """The table of one operator: heads of the layer where states arrive, and of those before and after it.
+    """The table of one operator: heads of the layer where states arrive; no row of a pair with a single problem.
 
     Args:
         donations: by the targets' format.
-        at: the layer; the number of layers if states arrive nowhere (then there is no row).
+        layer: the number of layers if states arrive nowhere (then there is no row).
     """
-    count = run.model.config.n_layers
-    layers = range(max(0, at - 1), min(count, at + 2)) if at < count else range(0)
-    parts = [pd.DataFrame(columns=list(HEADS.columns))]
-    for target, to_target in donations.items() if layers else ():
-        for donor, pair_donations in to_target[to_target["donor"] == FORMAT].groupby("donor_format", sort=False):
-            rows = of_pair(run, pair_donations, operator, layers, resamples, seed)
-            parts.append(rows.assign(target_format=target, donor_format=donor))
-    table = pd.concat(parts[1:] or parts, ignore_index=True)
-    return table.assign(from_arrival=table["layer"] - at)[list(HEADS.columns)]
+    table = pd.concat([rows.assign(target_format=target) for target, rows in donations.items()], ignore_index=True)
+    pairs = table[table["donor"] == FORMAT].groupby(["target_format", "donor_format"], sort=False)
+    halves = {}  # donations that order the heads, and that measure them, by target and donor
+    for (target, donor), rows in pairs:
+        measuring = _measuring(rows, operator, seed)
+        if measuring.any():
+            halves[str(target), str(donor)] = rows[~measuring], rows[measuring]
+    if not halves or layer == run.model.config.n_layers:
+        return pd.DataFrame(columns=list(HEADS.columns))
+    orders, measures = (pd.concat(rows) for rows in zip(*halves.values(), strict=True))
+    ends = [np.cumsum([len(rows) for rows in half])[:-1] for half in zip(*halves.values(), strict=True)]
+    alone = torch.eye(run.model.config.n_heads, dtype=torch.bool)
+    _, effects = exchanged(run, orders, layer, alone.expand(len(orders), -1, -1))
+    ranks = [np.argsort(np.argsort(-effect.mean(0), kind="stable")) for effect in np.split(effects, ends[0])]
+    masks = [torch.cat([alone, torch.from_numpy(rank <= rank[:, None])]) for rank in ranks]
+    sizes = [len(rows) for _, rows in halves.values()]
+    all_masks = torch.stack(masks).repeat_interleave(torch.tensor(sizes), 0)
+    measured = [np.split(values, ends[1]) for values in exchanged(run, measures, layer, all_masks)]
+    parts = []
+    for pair, rank, answers, probabilities in zip(halves, ranks, *measured, strict=True):
+        rows = halves[pair][1]
+        weights = resampling(problems_of(operator, rows["a"], rows["b"]), resamples, seed)
+        part = _rows(answers, probabilities, rank, weights)
+        parts.append(part.assign(target_format=pair[0], donor_format=pair[1], layer=layer))
+    return pd.concat(parts, ignore_index=True)[list(HEADS.columns)]

@@ -79,8 +79,7 @@ HEADS = Schema(
     {
         "target_format": text("format that receives"),
         "donor_format": text("format that gives, another problem with another answer"),
-        "layer": integer("layer whose heads are exchanged at the last token, from 0"),
-        "from_arrival": integer("this layer minus that where the own formats' states arrive"),
+        "layer": integer("layer of the heads: where the own formats' states arrive, from 0"),
         "head": integer("attention head (query head), from 0"),
         "rank": integer("its rank in this layer by its effect alone on the other half of the problems, from 1"),
         "member": flag("one of the first by rank that decide 0.8 of what all heads of the layer decide together"),
