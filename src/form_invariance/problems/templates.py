@@ -58,9 +58,8 @@ def check_fields(template: str, where: str, field_names: Sequence[str] | None = 
         right, rule = sorted(fields) == ["a", "b"], "the fields {a} and {b}, once each, and no other"
     else:
         right = bool(fields) and set(fields) <= set(field_names)
-        rule = (
-            f"at least one of the table's fields, {', '.join(f'{{{name}}}' for name in field_names)}, and no other"
-        )
+        listed = ", ".join(f"{{{name}}}" for name in field_names)
+        rule = f"at least one of the table's fields, {listed}, and no other"
     if not right:
         _refuse(template, where, rule, field_names or OPERANDS)
 

@@ -204,9 +204,8 @@ def _patching(cell: Cell) -> float:
 
 def _controls(config: Mapping[str, Any]) -> int:
     """Sets of neurons of one circuit size: the circuit, whole and by halves of the prompts, and its controls."""
-    return 3 + sum(
-        int(config["matched_seeds" if control.matched_by else "random_seeds"]) for control in CONTROLS.values()
-    )
+    seeds = ("matched_seeds" if control.matched_by else "random_seeds" for control in CONTROLS.values())
+    return 3 + sum(int(config[name]) for name in seeds)
 
 
 def _interventions(cell: Cell) -> float:
