@@ -288,14 +288,8 @@ def unembed(model: Decoder, normed: Tensor, rows: Tensor) -> Tensor:
 
 
 def sum_exp(z: Tensor, largest: Tensor) -> Tensor:
-    """Sum of exp(z - largest) over logits z (n, V), (n,); z is overwritten.
-
-    A copy of the logits takes as long as all that is read from them. PyTorch computes powers of two several times
-    faster than those of e.
-
-    Args:
-        largest: about the largest logit of each row, (n, 1): others may be larger by the 88 that float32 allows.
-    """
+    """Sum of exp(z - largest) over logits z (n, V), (n,); z is overwritten: a copy takes as long as the sum."""
+    # PyTorch computes powers of two several times faster than those of e.
     return z.sub_(largest).mul_(1 / math.log(2)).exp2_().sum(-1)
 
 

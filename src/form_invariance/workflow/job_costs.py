@@ -4,20 +4,17 @@ Where a quantity is known only after an earlier stage (how many neurons are shar
 transferred), the largest likely one is taken.
 """
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from typing import Any
 
 from form_invariance.beyond.specificity.table import CONTEXT, MEANS, MOST, TRIED
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.neuron_sets import CONTROLS, MATCHED
-from form_invariance.problems.configured import copies, task_of
-from form_invariance.problems.tasks import Arithmetic, TableTask, Task, pool
+from form_invariance.problems.configured import copies
 from form_invariance.workflow import machine
-from form_invariance.workflow.config_check import template_of
-from form_invariance.workflow.job_sizes import kind, known_sizes, parameters
+from form_invariance.workflow.cell_sizes import Cell, Size, grid_pairs, size_of, tokens_of
+from form_invariance.workflow.job_sizes import kind, parameters
 from form_invariance.workflow.rule_options import dose_sizes, task_sizes
 
 RATES = {"float32": 40e12, "tf32": 200e12, "bfloat16": 400e12}
@@ -35,135 +32,6 @@ FORKING, CACHED = 3, 5e9
 """Assumed seconds in which the next of them starts, and bytes of weights per second that the main memory holds."""
 
 
-@dataclass(frozen=True)
-class Size:
-    """A model's sizes.
-
-    Attributes:
-        parameters: numbers in its weights.
-        inside: numbers in the matrices of all layers together.
-        d_mlp: neurons of a layer.
-        near: patches read out a tenth of the vocabulary.
-        late_from: the first late layer, or half_depth.
-    """
-
-    parameters: float
-    inside: float
-    d_model: float
-    d_mlp: float
-    vocabulary: float
-    layers: int
-    near: bool = True
-    late_from: int | str = "half_depth"
-
-    @property
-    def late(self) -> int:
-        """Number of late layers; of a model whose layers are guessed, at least one."""
-        first = self.layers // 2 if self.late_from == "half_depth" else int(self.late_from)
-        return max(1, self.layers - first)
-
-    @property
-    def unembedding(self) -> float:
-        """Operations of one token's logits."""
-        return 2 * self.d_model * self.vocabulary
-
-    @property
-    def replay(self) -> float:
-        """Operations of one patched neuron, in the mean over late layers."""
-        return 2 * self.inside / self.layers * (self.late - 1) / 2 + self.unembedding
-
-    @property
-    def patch(self) -> float:
-        """The same with the readout that the configuration asks for."""
-        return self.replay - (0.9 * self.unembedding if self.near else 0)
-
-    @property
-    def late_token(self) -> float:
-        """Operations of one token through the late layers, and of its logits."""
-        return 2 * self.inside * self.late / self.layers + self.unembedding
-
-
-def size_of(model: Mapping[str, Any]) -> Size:
-    """Sizes of a model, from its config.json; if that is not on this machine, from its number of parameters."""
-    c = known_sizes(model["source"], model.get("revision"))
-    count = parameters(model["source"], model.get("revision"))
-    near = model.get("readout", "near") == "near"
-    if c is not None:
-        return Size(count, c.n_layers * c.layer_parameters, c.d_model, c.d_mlp, c.vocabulary, c.n_layers, near)
-    # As in the Llamas of 1, 3, 8 and 70 billion parameters, whose vocabulary is one.
-    layers = max(2, round(16 * (count / 1e9) ** (1 / 3)))
-    most = 0.9 * count
-    d_model = (most / layers / 13) ** 0.5
-    return Size(count, most, d_model, 3.5 * d_model, 128_000, layers, near)
-
-
-def tokens_of(template: str, digits: int = 1) -> int:
-    """About how many tokens a prompt has, with BOS: its words, signs and the operands' digits."""
-    return 1 + len(re.findall(r"\w+|[^\w\s]", re.sub(r"\{[ab]\}", " 1" * digits, template)))
-
-
-@cache
-def _rows(task: TableTask) -> int:
-    return len(pool(task))
-
-
-@cache
-def _grid_pairs(task: Task, max_operand: int) -> int:
-    """Operand pairs of the grid of the heuristics: a digit's grid keeps the operator's limits."""
-    if not isinstance(task, Arithmetic) or task.digit is None:
-        return max_operand**2
-    return int((pool(task)[["a", "b"]] < max_operand).all(axis=1).sum())
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell of the configuration as its costs see it: prompts of T tokens."""
-
-    config: Mapping[str, Any]
-    size: Size
-    format: str
-    operator: str
-
-    @property
-    def template(self) -> str:
-        """The cell's template."""
-        return template_of(self.config, self.format, self.operator)
-
-    @property
-    def task(self) -> Task:
-        """What the operator asks."""
-        return task_of(self.config["operators"][self.operator], self.config["operands"])
-
-    def tokens_from(self, start: int) -> int:
-        """Tokens of a prompt from a character of its template on; where a digit is asked, digits are tokens."""
-        asks_digit = isinstance(self.task, Arithmetic) and self.task.digit is not None
-        return tokens_of(
-            self.template[start:], len(str(self.config["operands"]["operand_max"])) if asks_digit else 1
-        )
-
-    def problems(self, key: str) -> int:
-        """Problems that a key of the configuration asks for, at most as many as a table has rows."""
-        number: int = self.config[key]
-        # `scout` estimates a run before it writes the tables.
-        if isinstance(self.task, TableTask) and self.task.path.exists():
-            return min(number, _rows(self.task))
-        return number
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of a prompt from the first operand on; what comes before is run once for all prompts."""
-        return self.tokens_from(self.template.find("{"))
-
-    def passes(self, prompts: float) -> float:
-        """Operations of prompts through all layers."""
-        return prompts * 2 * self.size.inside * self.tokens
-
-    def patches(self, prompts: float, draws: float) -> float:
-        """Operations of exact patching, and of the passes before it."""
-        candidates = min(self.config["candidates"], self.size.d_mlp) * self.size.late
-        return 2 * self.passes(prompts) + prompts * draws * candidates * self.size.patch
-
-
 def _census(cell: Cell) -> float:
     pairs = cell.problems("census_pairs")
     return cell.passes(pairs) + pairs * cell.size.unembedding
@@ -171,7 +39,7 @@ def _census(cell: Cell) -> float:
 
 def _grid(cell: Cell) -> float:
     # Prompts with one first operand share their tokens up to the second.
-    pairs = _grid_pairs(cell.task, cell.config["heuristic_max_operand"])
+    pairs = grid_pairs(cell.task, cell.config["heuristic_max_operand"])
     return pairs * 2 * cell.size.inside * cell.tokens_from(cell.template.rfind("{"))
 
 

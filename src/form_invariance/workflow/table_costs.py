@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from form_invariance.stages.heuristics.names import MAPS, MODES, MOST_BASELINES, POPULATIONS, SCALE_MAPS
-from form_invariance.workflow.job_costs import Size, size_of
+from form_invariance.workflow.cell_sizes import Size, size_of
 
 A_MAP, A_PAIR = 3e-3, 2e-7
 """Assumed seconds of a core to label a neuron by its two maps: for the maps, and for each of their pairs."""
