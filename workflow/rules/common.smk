@@ -55,6 +55,8 @@ TARGETS, PAGES = [], []
 Figure = namedtuple("Figure", ["stage", "tables"])
 FIGURES, ANSWERS = {}, {}
 FIGURE_KINDS = ["png", "svg", "pdf"]
+# Tables by prompt or pair, of which the contrasts are made.
+MEASUREMENTS = []
 
 
 def model_options(wildcards, *more) -> list[str]:

@@ -5,10 +5,7 @@ TARGETS += expand(CONTRASTS, model=MODELS)
 
 rule contrasts:
     input:
-        INTERVENTIONS_PROMPTS,
-        DOSE_PROMPTS,
-        SPECIFICITY_PROMPTS,
-        TRANSFER_PAIRS,
+        MEASUREMENTS,
     output:
         CONTRASTS,
     log:

@@ -3,6 +3,7 @@
 DOSE_PROMPTS = every_cell("<results>/{model}/{format}/{operator}/dose_prompts.parquet")
 FIGURES["dose"] = Figure("dose", [CONTRASTS])
 ANSWERS["dose"] = [CONTRASTS]
+MEASUREMENTS += DOSE_PROMPTS
 TARGETS += expand(DOSE_PROMPTS, model=MODELS)
 
 

@@ -4,6 +4,7 @@ INTERVENTIONS = every_cell("<results>/{model}/{format}/{operator}/interventions.
 INTERVENTIONS_PROMPTS = every_cell("<results>/{model}/{format}/{operator}/interventions_prompts.parquet")
 FIGURES["keep_only"] = FIGURES["knockout"] = Figure("interventions", INTERVENTIONS)
 ANSWERS["interventions"] = [*INTERVENTIONS, CONTRASTS]
+MEASUREMENTS += INTERVENTIONS_PROMPTS
 TARGETS += expand([*INTERVENTIONS, *INTERVENTIONS_PROMPTS], model=MODELS)
 
 

@@ -3,6 +3,7 @@
 SPECIFICITY_PROMPTS = every_format("<results>/{model}/{format}/specificity_prompts.parquet")
 FIGURES["tasks"] = Figure("specificity", [CONTRASTS])
 ANSWERS["specificity"] = [CONTRASTS]
+MEASUREMENTS += SPECIFICITY_PROMPTS
 TARGETS += expand(SPECIFICITY_PROMPTS, model=MODELS)
 TEXT = [config["specificity_text"]] if config.get("specificity_text") else []
 

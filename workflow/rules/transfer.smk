@@ -6,6 +6,7 @@ TRANSFER_PAIRS = every_operator("<results>/{model}/shared/{operator}/transfer_pa
 FIGURES["transfer"] = Figure("transfer", TRANSFERS)
 FIGURES["transfer_contrasts"] = Figure("transfer", [CONTRASTS])
 ANSWERS["transfer"] = [*TRANSFERS, CONTRASTS]
+MEASUREMENTS += TRANSFER_PAIRS
 TARGETS += expand([*TRANSFERS, *TRANSFER_PAIRS], model=MODELS)
 
 

@@ -14,11 +14,12 @@ Paths = Mapping[str, Sequence[Path]]
 """Files by the name of an input."""
 
 
-def input_paths(paths: Sequence[Path], inputs: Mapping[str, Schema], of: str) -> Paths:
+def input_paths(paths: Sequence[Path], inputs: Mapping[str, Schema], of: str, *, partial: bool = False) -> Paths:
     """The files of each input, in order.
 
     Args:
         of: what needs them, for messages, for instance ``this figure needs``.
+        partial: an input without a file is left out.
 
     Raises:
         UserError: a file is of another kind, or an input has no file.
@@ -30,15 +31,17 @@ def input_paths(paths: Sequence[Path], inputs: Mapping[str, Schema], of: str) ->
         if kind not in names:
             raise UserError(f"--tables: {path} is a table of {kind}; {of} {', '.join(names)}")
         files[names[kind]].append(path)
-    if missing := [inputs[name].name for name, input_files in files.items() if not input_files]:
+    missing = [inputs[name].name for name, input_files in files.items() if not input_files]
+    if missing and not partial:
         raise UserError(f"--tables: there is no table of {missing[0]}; {of} {', '.join(names)}")
-    return files
+    return {name: input_files for name, input_files in files.items() if input_files}
 
 
 def read_inputs(paths: Paths, inputs: Mapping[str, Schema]) -> dict[str, pd.DataFrame]:
-    """Read the tables of each input, with the columns of their keys, in the order of the files."""
+    """Read the tables of each input that has files, with the columns of their keys, in the order of the files."""
     frames = {
         name: [read_table(path, schema).assign(**keys_of(path)) for path in paths[name]]
         for name, schema in inputs.items()
+        if name in paths
     }
     return {name: pd.concat(tables, ignore_index=True) for name, tables in frames.items()}

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from form_invariance.beyond.specificity.table import CONTEXT, MEANS, MOST, TRIED
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.neuron_sets import CONTROLS, MATCHED
+from form_invariance.experiment.other_tasks import CONTEXT, MEANS, MOST, TRIED
 from form_invariance.problems.configured import copies
 from form_invariance.workflow import machine
 from form_invariance.workflow.cell_sizes import Cell, Size, grid_pairs, size_of, tokens_of

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from form_invariance.beyond.specificity.table import FEWEST
 from form_invariance.experiment.answers import Answer, percent
 from form_invariance.experiment.contrasts.cells import OWN
 from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.experiment.contrasts.table import CONTRASTS
 from form_invariance.experiment.contrasts.verdicts import decided
+from form_invariance.experiment.other_tasks import FEWEST
 from form_invariance.tables.columns import ALL
 
 INPUTS = {"contrasts": CONTRASTS}

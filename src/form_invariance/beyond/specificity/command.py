@@ -7,7 +7,6 @@ import pandas as pd
 
 from form_invariance.beyond.specificity.compute import sets_of, task_rows
 from form_invariance.beyond.specificity.plain_text import PLAIN_TEXT
-from form_invariance.beyond.specificity.table import MOST
 from form_invariance.beyond.specificity.tasks import other_task, read_text, text_task
 from form_invariance.experiment.controls import Draws
 from form_invariance.experiment.measurements import SPECIFICITY_PROMPTS
@@ -24,6 +23,7 @@ from form_invariance.experiment.options import (
     json_object,
     recorded,
 )
+from form_invariance.experiment.other_tasks import MOST
 from form_invariance.experiment.ranked_sets import matched_in, ranked
 from form_invariance.experiment.run import load_run, of_run
 from form_invariance.experiment.task_options import NO_LIMITS, OperandOptions, limits_of

@@ -9,12 +9,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from form_invariance.beyond.specificity.table import CONTEXT, FEWEST, MEANS, TRIED
 from form_invariance.errors import UserError, one_line
 from form_invariance.experiment.contrasts.engine import Problem, problems_of
 from form_invariance.experiment.intervene import answer
 from form_invariance.experiment.means import MeanCache
 from form_invariance.experiment.measurements import TEXT
+from form_invariance.experiment.other_tasks import CONTEXT, FEWEST, MEANS, TRIED
 from form_invariance.experiment.run import Run
 from form_invariance.problems.configured import operands_of, prepare, problems_for
 from form_invariance.problems.tasks import Task as Definition

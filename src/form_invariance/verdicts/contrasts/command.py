@@ -32,13 +32,14 @@ def contrasts(
 
     Args:
         tables: interventions_prompts and dose_prompts of all cells, specificity_prompts of all formats,
-            transfer_pairs of all operators
+            transfer_pairs of all operators; without one of these, what is made of it is left out
         copying: tasks whose answer is a number of the prompt, as JSON: as in a configuration
         output: contrasts
     """
     settings = recorded(locals())
 
-    prompt_tables = read_inputs(input_paths(tables, MEASUREMENTS, "the contrasts need"), MEASUREMENTS)
+    paths = input_paths(tables, MEASUREMENTS, "contrasts are made of", partial=True)
+    prompt_tables = read_inputs(paths, MEASUREMENTS)
     measured = Measured(pd.concat(prompt_tables.values(), ignore_index=True), [*json_object(copying, "--copying")])
     sizes = {CIRCUITS: k, DOSE: sorted({*best_k, *specificity_k}), TASKS: specificity_k}
     table = contrasts_table(measured, sizes, bootstrap, seed)

@@ -1,0 +1,51 @@
+"""What the paper does not have can be deleted: the workflow and the types do without each of these folders."""
+
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from stub_checkout import ROOT, done, make_checkout
+
+BEYOND = "src/form_invariance/beyond"
+READ_BY_PAGES = ("neuron_effects", "residual_exchange")
+"""The browser shows the first; the explained page, and the verdicts on it, the second."""
+ROOMS = sorted({path.parent.name for path in (ROOT / BEYOND).glob("*/compute.py")} - {*READ_BY_PAGES})
+
+
+def without(room, folder):
+    """A checkout without a folder of `beyond`, and without the rules that run its commands; the rules' names."""
+    checkout = make_checkout(folder, stub=False)
+    commands = {
+        (path.parent.name if path.stem == "command" else path.stem.removesuffix("_command")).replace("_", "-")
+        for path in (checkout / BEYOND / room).glob("*command.py")
+    }
+    shutil.rmtree(checkout / BEYOND / room)
+    snakefile, rules = checkout / "workflow/Snakefile", []
+    for path in (checkout / "workflow/rules").glob("*.smk"):
+        if commands & set(re.findall(r"python -m form_invariance ([\w-]+)", path.read_text())):
+            path.unlink()
+            snakefile.write_text(snakefile.read_text().replace(f'include: "rules/{path.name}"\n', ""))
+            rules.append(path.stem)
+    return rules
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_workflow_does_without_a_folder_of_beyond(room, tmp_path):
+    rules = without(room, tmp_path)
+    assert rules
+    out = done(tmp_path, "--dry-run", "--configfile", "config/demo.yaml")
+    assert "rule report:" in out
+    assert not any(f"rule {rule}:" in out for rule in rules)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("room", ROOMS)
+def test_types_do_without_a_folder_of_beyond(room, tmp_path):
+    without(room, tmp_path)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    words = [sys.executable, "-m", "mypy", "src/form_invariance"]
+    typed = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert typed.returncode == 0, typed.stdout
