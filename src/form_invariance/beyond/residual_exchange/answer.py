@@ -95,9 +95,10 @@ def of_heads(heads: pd.DataFrame) -> str:
         sets = rows[same_format & rows["member"]].groupby("target_format")["head"].agg(set)
         text = (
             f"{operator}: those of layer {rows['layer'].iloc[0]} together {percent(together)} "
-            f"(of another format {percent(other)}), "
-            f"{_span(sets.map(len))} of {count} do {SERVES:.0%} of this"
+            f"(of another format {percent(other)})"
         )
+        if len(sets):
+            text += f", {_span(sets.map(len))} of {count} do {SERVES:.0%} of this"
         if len(sets) > 1:
             pairs = list(combinations(sets, 2))
             jaccard = np.mean([len(first & second) / len(first | second) for first, second in pairs])
