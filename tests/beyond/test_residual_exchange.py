@@ -160,7 +160,8 @@ def test_heads_are_those_that_bring_the_operands(tmp_path, brings, sets, said):
     assert set(table["layer"]) == {0}
     after = heads.head_table(run, given, "addition", 1, 50, 0)
     assert not after["donor_answer"].any(), "the next layer's attention brings nothing"
-    assert of_heads(after.assign(operator="sum")).endswith(": those of layer 1 together 0% (of another format 0%).")
+    said_of_none = of_heads(after.assign(operator="sum"))
+    assert said_of_none.endswith(": those of layer 1 together 0% (of another format 0%).")
 
     def members(donor, target):
         pair = table.query("donor_format == @donor and target_format == @target")
