@@ -17,11 +17,13 @@ demo: venv
 	python -m form_invariance job-server snakemake --logger lines --configfile config/demo.yaml --prioritize results/figures/embedded-shared/overlap.png
 	@echo
 	@echo "embedded-shared was trained so that its formats can share neurons, embedded-separate so that they cannot:"
-	@echo "the first two answers should be yes and no."
+	@echo "the answers to the first question should be yes and no. Another format's state does as well in both, because"
+	@echo "they share the early layers and the unembedding."
 	@echo
 	@python -m form_invariance verdicts $(foreach name,shared separate,results/embedded-$(name)/shared/verdicts.parquet)
-	@echo "In $(CURDIR)/results:"
-	@echo "report.html, explained.html (the experiment in six steps), browser (neurons), figures, README.md."
+	@echo "Open $(CURDIR)/results/report.html"
+	@echo "Beside it: explained.html (the experiment in six steps), browser (neurons), figures, README.md."
+	@echo "Next: make demo-arithmetic (a pretrained model, an hour), or your own model (README.md)."
 
 # The same experiment on pretrained models: demo-arithmetic on Qwen2.5-Coder-0.5B-Instruct, which adds and subtracts
 # two-digit numbers; demo-sizes on the 1.5B model, too; demo-real on SmolLM2-135M-Instruct, with tables of words.

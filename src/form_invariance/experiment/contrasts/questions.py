@@ -86,7 +86,7 @@ QUESTIONS = {
     "same": Question(
         "Same neurons?",
         "Jaccard of the formats, minus chance and minus that of another operator in another format",
-        "Jaccard − by chance",
+        "Jaccard of all formats − by chance",
         {
             JACCARD: Part(control="chance", of=JACCARD),
             BEYOND_OPERATOR: Part(
@@ -148,15 +148,19 @@ QUESTIONS = {
         # A missing part of a circuit may cost as much as all of it, and may leave as little as nothing. So what is
         # lost by knockout and what is kept alone decide together: one may be too large, the other too small.
         {
-            PRIMARY: Part(*_EXCHANGED, PRIMARY, KNOCKOUT, SERVES),
-            f"{PRIMARY} kept": Part(*_EXCHANGED, PRIMARY, KEEP_ONLY, SERVES),
+            PRIMARY: Part(
+                *_EXCHANGED, PRIMARY, KNOCKOUT, SERVES, drawn=f"lost: others' best / own best − {SERVES}"
+            ),
+            f"{PRIMARY} kept": Part(
+                *_EXCHANGED, PRIMARY, KEEP_ONLY, SERVES, drawn=f"kept: others' best / own best − {SERVES}"
+            ),
             f"{PRIMARY} beyond operator": Part(
                 "exchanged_minus_other_operators_best",
                 "other operators' best",
                 PRIMARY,
                 KNOCKOUT,
                 optional=True,
-                drawn="loss: others' best − other operators'",
+                drawn="lost: others' best − other operators'",
             ),
             "accuracy": Part(*_EXCHANGED, "accuracy", KNOCKOUT, SERVES, decides=False),
         },

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from form_invariance.experiment.contrasts.questions import QUESTIONS, SMALLEST, Part
+from form_invariance.experiment.contrasts.questions import LAYERS, QUESTIONS, SERVES, SMALLEST, Part
 from form_invariance.experiment.contrasts.values import RATE
 from form_invariance.experiment.contrasts.verdicts import deciding, worded
 from form_invariance.tables.columns import ALL
@@ -19,8 +19,8 @@ _LINE = "  {:<41} {:<9} {}"
 
 LEGEND = (
     "  Values: Jaccard (Same neurons?), share of answers (donors, states), layers (Do the formats meet?), else",
-    "  probability of the right answer.",
-    f"  Tiny: below {SMALLEST}. Mixed: yes for one operator, no for another (--operators shows all). n: pairs.",
+    "  probability of the right answer; in brackets 95 % intervals. Numbers are rounded. n: pairs.",
+    f"  Tiny: below {SMALLEST}. Mixed: yes for one operator, no for another (verdicts --operators shows all).",
 )
 """Once, below the lines of all models."""
 
@@ -88,31 +88,41 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
 
 
 def side_by_side(tables: Mapping[str, pd.DataFrame], ks: Mapping[str, int]) -> Iterator[str]:
-    """The questions that can be tested in all models, each with a line for each model.
+    """The questions that can be tested in all models, by each contrast that decides one of them; a line for each model.
 
     Args:
         tables: the verdicts tables, by model.
         ks: the circuit size that is shown of each.
     """
-    yield f"{', '.join(f'{model} (k = {k})' for model, k in ks.items())}: k neurons of each late layer"
-    decided = {
-        model: verdicts_at(table, ks[model]).set_index("question", drop=False) for model, table in tables.items()
-    }
+    sizes = {f"k = {k}" for k in ks.values()}
+    models = tables if len(sizes) == 1 else [f"{model} (k = {k})" for model, k in ks.items()]
+    yield f"{', '.join(models)}: {sizes.pop() if len(sizes) == 1 else 'k'} neurons of each late layer"
+    decided = {model: verdicts_at(table, ks[model]).set_index("question") for model, table in tables.items()}
     line = f"    {{:<{max(map(len, tables))}}}  {{:<9}} {{}}"
-    elsewhere: list[str] = []
+    fewer: dict[str, int] = {}  # questions that cannot be tested, by model
     for name, question in QUESTIONS.items():
-        rows = {model: dict(table.loc[name]) for model, table in decided.items() if name in table.index}
-        shown = {model: numbers(row, part_of(row).margin) for model, row in rows.items()}
-        testable = [model for model, text in shown.items() if text != NOTHING]
-        if len(testable) == len(tables):
-            compared = dict.fromkeys(question.drawn_for(row["metric"]) for row in rows.values())
-            yield f"  {question.label} ({' or '.join(compared).replace('−', '-')})"
-            for model, row in rows.items():
-                yield from wrap(line.format(model, said(row), shown[model]), 100, subsequent_indent=16 * " ")
-        elif testable:
-            elsewhere.append(question.label)
-    if elsewhere:
-        yield f"  Not testable in every model: {len(elsewhere)} other question{'s' * (len(elsewhere) > 1)}"
+        lacking = [model for model, table in decided.items() if _untestable(name, table)]
+        for model in lacking if len(lacking) < len(tables) else ():
+            fewer[model] = fewer.get(model, 0) + 1
+        metrics = () if lacking else dict.fromkeys(str(table.loc[name, "metric"]) for table in decided.values())
+        for metric in metrics:
+            compared = question.drawn_for(metric).replace("−", "-").removeprefix("1.5 layers - ")
+            yield f"  {question.label} ({compared.removesuffix(f' - {question.parts[metric].margin}')})"
+            for model, table in tables.items():
+                keys = {"question": name, "metric": metric, "k": ks[model], "operator": ALL}
+                row = table[(table[[*keys]] == pd.Series(keys)).all(axis=1)].to_dict("records")[0]
+                text = line.format(model, said(row), numbers(row, part_of(row).margin))
+                yield from wrap(text, 100, subsequent_indent=16 * " ")
+    for model, count in fewer.items():
+        yield f"  {count} more question{'s' * (count > 1)} cannot be tested in {model}."
+
+
+def _untestable(question: str, table: pd.DataFrame) -> bool:
+    """Whether there is nothing to compare; the table is that of `verdicts_at`, by question."""
+    if question not in table.index:
+        return True
+    row = {"question": question, **table.loc[question].to_dict()}
+    return numbers(row, part_of(row).margin) == NOTHING
 
 
 def said(row: Mapping[Hashable, Any]) -> str:
@@ -125,6 +135,9 @@ def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
     if row["verdict"] != "undefined":
         size = f", at k = {row['at_k']}" if row["at_k"] != row["k"] else ""
         note = row["note"] and f"; {row['note']}"
+        if row["metric"] == LAYERS:
+            distance, low, high = (f"{row['value'] - row[name]:z.2f}" for name in ("difference", "high", "low"))
+            return f"{distance} [{low}, {high}] layers apart, needs at most {row['value']:g}"
         return f"{sides(row, margin)} = {interval(row, margin)}{pairs(row)}{size}{note}"
     if margin and not np.isnan(row["control_value"]):
         return f"{sides(row, margin)}: the latter may be zero"
@@ -145,6 +158,8 @@ def signed(value: float) -> str:
 def sides(row: Mapping[Hashable, Any], margin: float) -> str:
     """The two values that are compared; with a margin their ratio."""
     value, compared = (signed(row[name]).removeprefix("+") for name in ("value", "control_value"))
+    if row["question"] == "served":
+        compared = f"{SERVES} x {signed(row['control_value'] / SERVES).removeprefix('+')}"
     return f"{value} {'/' if margin else '-'} {compared}"
 
 
