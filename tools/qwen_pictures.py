@@ -35,8 +35,8 @@ def exchange() -> Figure:
     lines = [spread(rows, PANEL, donor, "donor_answer") for donor, rows in donors.items()]
     lines.append(spread(donors[OTHERS], PANEL, SURVIVING, "own_answer"))
     prompts = donors[OWN][donors[OWN]["layer"] == 0].groupby("model")["prompts"].sum()
-    title = f"The last token's residual stream is another prompt's after one layer (n = {prompts.min()} a model)"
-    return line_grid(pd.concat(lines), "layer", LOOKS, "outputs that are the donor's", title, col="model").figure
+    title = f"The last token's state is replaced by a donor's after one layer ({prompts.min()} prompts per model)"
+    return line_grid(pd.concat(lines), "layer", LOOKS, "share of outputs", title, col="model").figure
 
 
 def probes() -> Figure:
@@ -45,9 +45,9 @@ def probes() -> Figure:
     table = table[(table["trained"] != table["tested"]) & table["operator"].str.endswith("units")]
     table = table[table["target"].str.endswith(" 1")]
     names = {
-        "answer": "units of the result",
-        "a": "units of the first operand",
-        "b": "units of the second operand",
+        "answer": "result, units digit",
+        "a": "first operand, units digit",
+        "b": "second operand, units digit",
     }
     table = table.assign(
         layer=table["layer"] + 0.5 * (table["point"] == MLP),
@@ -58,9 +58,7 @@ def probes() -> Figure:
     colours = (Look("black", "o", width=1.8), Look(COLOURS[0]), Look(COLOURS[1], dashes=DASHED))
     looks = dict(zip(names.values(), colours, strict=True))
     tested = table.groupby(["model", "operator", "tested"])["test_prompts"].first().groupby("model").sum()
-    title = (
-        f"Probes of the last token, tested in another format, after attention and (+.5) MLP (n = {tested.min()})"
-    )
+    title = f"Probes tested in another format than trained; x.5: after the MLP ({tested.min()} test prompts)"
     return line_grid(pd.concat(lines), "layer", looks, "accuracy", title, col="model").figure
 
 

@@ -31,12 +31,12 @@ INPUTS = {
 
 SURVIVING = "the target's own answer survives"
 LOOKS = {
-    OWN: Look("black", "o", width=1.8, label="donor of the own format"),
+    OWN: Look("black", "o", width=1.8, label="donor of the same format"),
     OTHERS: Look(COLOURS[0], "s", label="donor of another format"),
-    COPIED: Look(COLOURS[1], dashes=DASHED, width=0.9, label="donor copied its answer"),
+    COPIED: Look(COLOURS[1], dashes=DASHED, width=0.9, label="donor that copies its answer"),
     OPERATOR: Look(COLOURS[2], dashes=DASH_DOT, width=0.9, label="donor of another operator"),
     REPAIR: Look(COLOURS[3], dashes=DASHED, width=0.9, label="wrong target, same problem in another format"),
-    SURVIVING: Look(GREY, dashes=DOTTED, width=0.9, label=f"{SURVIVING} another format"),
+    SURVIVING: Look(GREY, dashes=DOTTED, width=0.9, label="target's own answer, with a donor of another format"),
 }
 """By line."""
 
@@ -48,8 +48,8 @@ def residual_exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) ->
     table = table.assign(panel=table["operator"] + ", n = " + table["operator"].map(prompts).astype(str))
     surviving = line(table[table["donor"] == OTHERS], SURVIVING, "own_answer")
     rows = pd.concat([line(table, table["donor"], "donor_answer", "low", "high"), surviving])
-    heading = f"{title}: the last token's residual stream is another prompt's after one layer"
-    label = "outputs that are the donor's"
+    heading = f"{title}: the last token's state is replaced by a donor's after one layer"
+    label = "share of outputs"
     across = min(2, table["panel"].nunique())
     return line_grid(rows, "layer", LOOKS, label, heading, col="panel", col_wrap=across).figure
 

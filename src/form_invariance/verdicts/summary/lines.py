@@ -88,7 +88,7 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
 
 
 def side_by_side(tables: Mapping[str, pd.DataFrame], ks: Mapping[str, int]) -> Iterator[str]:
-    """The questions that can be tested in all models, by each contrast that decides one of them; a line for each model.
+    """The questions that can be tested in all models, by each contrast that decides one; a line for each model.
 
     Args:
         tables: the verdicts tables, by model.
