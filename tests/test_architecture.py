@@ -88,7 +88,7 @@ def test_files_are_short():
             assert len(path.read_text().splitlines()) <= most, path
 
 
-VAGUE = set(["one", "own", "some", "found", "given", "place", "every", "known", "wanted", "chosen", "asked"])
+VAGUE = {"one", "own", "some", "found", "given", "place", "every", "known", "wanted", "chosen", "asked"}
 """Words that name no thing: data are called what they are."""
 ASKED = {"browser/command.py", "explainer/command.py"}
 """Their option --asked."""
