@@ -227,8 +227,8 @@ def test_a_picture_of_the_demos_pages_says_what_they_say(name, chromium):
 
 DEMO_ROWS = {
     "same": ["jaccard", "jaccard beyond operator"],
-    "sufficient": ["accuracy", "probability", "faithfulness"],
-    "necessary": ["accuracy", "probability", "faithfulness", "probability at the last token"],
+    "sufficient": ["accuracy", "probability"],
+    "necessary": ["accuracy", "probability", "probability at the last token"],
     **{question: ["rate"] for question in ("repaired", "beyond_the_answer", "imposed", "interchange")},
     "exchange": ["probability", "probability kept", "probability beyond operator"],
     "shared": ["probability"],
