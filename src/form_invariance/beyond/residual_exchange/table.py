@@ -57,9 +57,7 @@ RESIDUAL_LAYERS = Schema(
         "donor_format": text("format that gives"),
         "target_format": text("format that receives"),
         "quantity": text("meets (of one format: arrives): the first layer; leaves: the last one (docs/method.md)"),
-        "value": number(
-            "layer: its number after attention, plus .5 after its MLP; -.5: before layer 0; NaN: none"
-        ),
+        "value": number("layer, from 0; NaN: none"),
         **_INTERVAL,
     },
     ("model",),
