@@ -59,18 +59,22 @@ def test_mean_effects_are_known_where_every_format_has_the_neuron():
     np.testing.assert_array_equal(found[3], [np.nan, 5.5])
 
 
-def test_directions_and_noise_are_a_sample(monkeypatch):
-    monkeypatch.setattr(baselines, "MOST_BASELINES", 40)
+def test_each_kind_of_baseline_is_a_sample(monkeypatch):
     shared = pd.DataFrame({"layer": np.repeat([1, 3], 30), "neuron": [*range(30)] * 2})
+    whole = labelled_neurons(shared, *values(), 5, "addition")
+    assert set(whole["neurons"].value_counts()) == {60}
+    monkeypatch.setattr(baselines, "MOST_BASELINES", 40)
     table = labelled_neurons(shared, *values(), 5, "addition")
-    assert table["neurons"].value_counts().to_dict() == dict.fromkeys([SHARED, *MATCHED], 60) | {
-        DIRECTION: 40,
-        NOISE: 40,
-    }
-    for kind in (DIRECTION, NOISE):
-        for layer, rows in table[table["neurons"] == kind].groupby("layer"):
-            assert rows["neuron"].tolist() == [*range(len(rows))]
-            assert 10 < len(rows) <= 30, layer
+    assert table["neurons"].value_counts().to_dict() == {SHARED: 60} | dict.fromkeys(
+        [*MATCHED, DIRECTION, NOISE], 40
+    )
+    by_layer = table[table["neurons"] != SHARED].groupby(["layer", "neurons"])["neuron"]
+    sizes = by_layer.size().unstack()
+    assert sizes.nunique(axis=1).eq(1).all()
+    assert sizes.gt(10).all(axis=None)
+    of_whole = whole.groupby(["layer", "neurons"])["neuron"]
+    for (layer, kind), neurons in by_layer:
+        assert set(neurons) < set(of_whole.get_group((layer, kind))), "a part of the matched ones stays matched"
 
 
 @pytest.mark.slow

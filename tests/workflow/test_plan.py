@@ -106,7 +106,7 @@ def test_long_jobs_on_tables_have_hours_and_several_processes(tmp_path):
     found = plan.make(jobs, jobs, tmp_path, config).set_index("rule")
     labels = found["seconds"]["heuristics"]
     shared = config["k_shown"] / 2 * 16
-    assert labels == pytest.approx((4 * shared + 400) * (table_costs.A_MAP + 300**2 * table_costs.A_PAIR))
+    assert labels == pytest.approx((2 * shared + 800) * (table_costs.A_MAP + 300**2 * table_costs.A_PAIR))
     assert (found["seconds"].drop("dataset") > 60).all()
     assert np.isnan(found["seconds"]["dataset"])
     assert not found["loads"].any()

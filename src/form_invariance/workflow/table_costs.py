@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from form_invariance.stages.heuristics.names import MAPS, MODES, MOST_BASELINES, POPULATIONS, SCALE_MAPS
+from form_invariance.stages.heuristics.names import BASELINES, MAPS, MODES, MOST_BASELINES, SCALE_MAPS
 from form_invariance.workflow.cell_sizes import Size, size_of
 
 A_MAP, A_PAIR = 3e-3, 2e-7
@@ -18,16 +18,19 @@ def _shared(config: Mapping[str, Any], size: Size) -> float:
     return float(config["k_shown"] / 2 * size.late)
 
 
-def _heuristics(config: Mapping[str, Any], size: Size) -> float:
-    # Matched neurons are as many as the shared ones, whose activations are labelled once more when shuffled.
+def _maps(config: Mapping[str, Any], size: Size) -> float:
+    # The shared neurons' activations are labelled once more when shuffled.
     shared = _shared(config, size)
-    maps = 4 * shared + 2 * min(shared, MOST_BASELINES)
-    return maps * (A_MAP + A_PAIR * config["heuristic_max_operand"] ** 2)
+    return 2 * shared + len(BASELINES) * min(shared, MOST_BASELINES)
+
+
+def _heuristics(config: Mapping[str, Any], size: Size) -> float:
+    return _maps(config, size) * (A_MAP + A_PAIR * config["heuristic_max_operand"] ** 2)
 
 
 def _agreement(config: Mapping[str, Any], size: Size) -> float:
-    neurons = _shared(config, size) * len(config["formats"])
-    return neurons * (1 + len(POPULATIONS)) * len(MODES) * 6 * config["permutations"] * A_PERMUTATION
+    sets = _maps(config, size) * len(config["formats"]) * len(MODES)
+    return sets * 6 * config["permutations"] * A_PERMUTATION
 
 
 def _heuristic_null(config: Mapping[str, Any], size: Size) -> float:

@@ -1,8 +1,8 @@
 """The neurons that are labelled: the shared ones, and what their labels are compared with.
 
-Baselines are the same in every format: neurons that are not shared, matched by variance or by effect, as many in
-each layer as the shared ones; and a sample of as many random directions of each layer, and of smooth noise, which
-is no neuron.
+Baselines are the same in every format: neurons that are not shared, matched by variance or by effect; random
+directions; and smooth noise, which is no neuron. Of each kind there are as many in a layer as shared neurons, or a
+sample of these.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,17 +36,22 @@ def labelled_neurons(
     """
     tables = [shared[["layer", "neuron"]].assign(neurons=SHARED)]
     layers = {int(str(layer)): rows["neuron"].to_numpy() for layer, rows in shared.groupby("layer")}
+    sampled = generator(seed, "sampled-baselines", operator).permutation(len(shared))[:MOST_BASELINES]
+    in_layer = shared["layer"].iloc[sampled].value_counts().sort_index()
+    counts = {int(str(layer)): int(count) for layer, count in in_layer.items()}
     for kind, values in zip(MATCHED, (variance, effects), strict=True):
-        drawn = {}
+        numbers = {}
         for layer, members in layers.items():
             mask = np.isin(np.arange(len(values[layer])), members)
-            drawn[layer] = draw_control(mask, values[layer], generator(seed, "labels", kind, operator, layer))
-        numbers = {layer: np.flatnonzero(control) for layer, control in drawn.items() if control is not None}
-        if len(numbers) == len(layers):
+            rng = generator(seed, "labels", kind, operator, layer)
+            control = draw_control(mask, values[layer], rng)
+            if control is None:
+                break
+            drawn = rng.choice(np.flatnonzero(control), size=counts.get(layer, 0), replace=False)
+            numbers[layer] = np.sort(drawn)
+        else:
             tables.append(_table(numbers).assign(neurons=kind))
-    place = generator(seed, "sampled-baselines", operator).permutation(len(shared))[:MOST_BASELINES]
-    counts = shared["layer"].iloc[place].value_counts().sort_index()
-    numbers = {int(str(layer)): np.arange(count) for layer, count in counts.items()}
+    numbers = {layer: np.arange(count) for layer, count in counts.items()}
     tables += [_table(numbers).assign(neurons=kind) for kind in (DIRECTION, NOISE)]
     return pd.concat(tables, ignore_index=True)[["neurons", "layer", "neuron"]]
 

@@ -25,7 +25,7 @@ POPULATIONS = {
 """Their names in figures and sentences."""
 
 MOST_BASELINES = 200
-"""Random directions, and maps of smooth noise, of a cell: a share of them has an interval of 0.07 to each side."""
+"""Baselines of a kind in a cell: a share of them has an interval of 0.07 to each side."""
 SCALE_MAPS, MAPS = 3000, 12000
 """Random maps that a rule's mean evidence is taken from, and random maps that neurons are compared with."""
 
