@@ -108,7 +108,5 @@ def named(tree):
 def test_names_say_what_a_value_is():
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
-        # The next folder to be renamed.
-        if not name.startswith("stages/heuristics/"):
-            vague = {word for word in named(ast.parse(path.read_text())) if word.strip("_") in VAGUE}
-            assert vague <= ({"asked"} if name in ASKED else set()), f"{name}: {vague}"
+        vague = {word for word in named(ast.parse(path.read_text())) if word.strip("_") in VAGUE}
+        assert vague <= ({"asked"} if name in ASKED else set()), f"{name}: {vague}"

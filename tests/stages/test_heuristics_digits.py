@@ -35,7 +35,7 @@ def test_the_grid_is_the_operators_own():
         pairs = [(a, b) for a in range(10, 60) for b in range(10, 60) if a + b <= 99]
         assert list(zip(grid.a.tolist(), grid.b.tolist(), strict=True)) == pairs
         assert (grid.answer == (grid.a + grid.b) // divisor % 10).all()
-        assert [*grid.asked.index] == [*range(len(pairs))]
+        assert [*grid.problems.index] == [*range(len(pairs))]
     with pytest.raises(UserError, match=r"no pair of operands of 'a \+ b', digit 1, is below 10"):
         make_digit_grid(UNITS, 10)
 

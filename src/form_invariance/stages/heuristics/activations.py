@@ -27,15 +27,15 @@ def operand_maps(
         neurons: the neurons of each layer, by layer in ascending order.
     """
     tokens = tokenizer.encode_batch(prompts)
-    chosen = {layer: torch.tensor(numbers, device=model.device) for layer, numbers in neurons.items()}
+    columns = {layer: torch.tensor(numbers, device=model.device) for layer, numbers in neurons.items()}
     result = np.empty((sum(map(len, neurons.values())), len(prompts)), dtype=np.float32)
     if not len(result):
         return result
     kept: list[Tensor] = []
 
     def keep(layer: int, post: Tensor) -> Tensor:
-        if layer in chosen:
-            kept.append(check_finite(post[:, -1, chosen[layer]].float(), "the activations"))
+        if layer in columns:
+            kept.append(check_finite(post[:, -1, columns[layer]].float(), "the activations"))
         return post
 
     for rows, _ in run_prompts(model, tokens, stop=max(neurons) + 1, on_neurons=keep):
@@ -54,7 +54,7 @@ def answer_logits(model: Decoder, answer_tokens: np.ndarray, neurons: Mapping[in
         answer_tokens: ids of the pairs' answers, (N,).
         neurons: as in `operand_maps`.
     """
-    answers, place = np.unique(answer_tokens, return_inverse=True)
+    answers, of_pair = np.unique(answer_tokens, return_inverse=True)
     ids = torch.from_numpy(answers).to(model.device)
     centred = model.unembedding[ids] - model.unembedding.mean(0)
     centred = centred * model.final_norm.weight.float()
@@ -62,7 +62,7 @@ def answer_logits(model: Decoder, answer_tokens: np.ndarray, neurons: Mapping[in
     if not values:
         return np.empty((0, len(answer_tokens)), dtype=np.float32)
     by_answer = torch.cat(values).float() @ centred.T  # (neurons, answers)
-    return np.ascontiguousarray(by_answer.cpu().numpy()[:, place])
+    return np.ascontiguousarray(by_answer.cpu().numpy()[:, of_pair])
 
 
 def unit_writes(model: Decoder, layer: int, neurons: np.ndarray) -> Tensor:
@@ -104,18 +104,18 @@ def cell_maps(
     mixed = mixed_neurons([*layers.get(DIRECTION, {})], model.config.d_mlp, seed, operator)
     read = [group for kind, group in layers.items() if kind not in (DIRECTION, NOISE)] + [mixed]
     # The model runs once, on the neurons of all kinds.
-    every = {
+    needed = {
         layer: np.unique(np.concatenate([group[layer] for group in read if layer in group]))
         for layer in sorted({*chain(*read)})
     }
-    k_maps, logits = operand_maps(model, tokenizer, prompts, every), answer_logits(model, answers, every)
-    start = dict(zip(every, np.cumsum([0, *map(len, every.values())]), strict=False))
+    k_maps, logits = operand_maps(model, tokenizer, prompts, needed), answer_logits(model, answers, needed)
+    start = dict(zip(needed, np.cumsum([0, *map(len, needed.values())]), strict=False))
 
     def of(group: Mapping[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Maps and logits of some of the neurons."""
-        rows = [start[layer] + np.searchsorted(every[layer], numbers) for layer, numbers in group.items()]
-        place = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
-        return k_maps[place], logits[place]
+        by_layer = [start[layer] + np.searchsorted(needed[layer], numbers) for layer, numbers in group.items()]
+        rows = np.concatenate([*by_layer, np.empty(0, dtype=np.int64)])
+        return k_maps[rows], logits[rows]
 
     def of_kind(kind: str) -> tuple[np.ndarray, np.ndarray]:
         if kind == NOISE:

@@ -28,13 +28,13 @@ def answer_set(ranking: Ranking, grid: Grid) -> tuple[PairClass, float] | None:
     several = int(reached.argmax()) + 1
     if not reached.any() or several < 2:
         return None
-    chosen = np.sort(answers[commonest[:several]])
-    members = np.isin(grid.answer, chosen)
+    together = np.sort(answers[commonest[:several]])
+    members = np.isin(grid.answer, together)
     size = int(members.sum())
     if not SMALLEST <= size < total:
         return None
-    found = PairClass(f"result_multi_value_{several}={chosen.tolist()}", members, size, False)
-    return found, float(ranking.top(size, members)) / size
+    rule = PairClass(f"result_multi_value_{several}={together.tolist()}", members, size, False)
+    return rule, float(ranking.top(size, members)) / size
 
 
 @lru_cache(maxsize=2)

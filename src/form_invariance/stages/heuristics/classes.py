@@ -36,7 +36,9 @@ def members_of(name: str, grid: Grid) -> np.ndarray:
     if name == "same_operand":
         return grid.a == grid.b
     if name == "carry_1":  # into the asked digit; in subtraction a borrow
-        return np.zeros(len(grid.a), dtype=bool) if grid.asked is None else grid.asked["carry"].to_numpy() == 1
+        return (
+            np.zeros(len(grid.a), dtype=bool) if grid.problems is None else grid.problems["carry"].to_numpy() == 1
+        )
     values = {"op1": [grid.a], "op2": [grid.b], "both": [grid.a, grid.b], "result": [grid.answer]}
     sides = values[name.split("_")[0]]
     holds = _holds(name, np.arange(max(int(side.max(initial=0)) for side in sides) + 1))
@@ -62,5 +64,7 @@ def _holds(name: str, numbers: np.ndarray) -> np.ndarray:
     if "mod" in last:
         residue, modulus = (int(text) for text in last.split("mod"))
         return numbers % modulus == residue
-    digits = [numbers // 10 ** (2 - place) % 10 == int(digit) for place, digit in enumerate(last) if digit != "."]
+    digits = [
+        numbers // 10 ** (2 - position) % 10 == int(digit) for position, digit in enumerate(last) if digit != "."
+    ]
     return np.logical_and.reduce(digits)

@@ -46,22 +46,22 @@ def _part(classes: Sequence[PairClass], total: int, values: np.ndarray | None) -
     both = np.array([pair_class.both_ends for pair_class in classes])
     members = np.array([np.count_nonzero(pair_class.members) for pair_class in classes])
     ends = np.stack([sizes, np.where(both, total - sizes, sizes)])
-    cuts, place = np.unique(ends, return_inverse=True)
-    place = place.reshape(ends.shape)
-    before = _by_pair(classes, place) if values is None else _by_value(classes, values, place, len(cuts))
+    cuts, cut_of = np.unique(ends, return_inverse=True)
+    cut_of = cut_of.reshape(ends.shape)
+    before = _by_pair(classes, cut_of) if values is None else _by_value(classes, values, cut_of, len(cuts))
 
     def count(ranking: Ranking) -> tuple[np.ndarray, np.ndarray]:
         start, end = ranking.around(cuts)
-        found = before(ranking.order, start)
+        hits = before(ranking.order, start)
         if (start != end).any():
-            tied = before(ranking.order, end) - found
-            found = found + tied * (cuts - start)[place] / np.maximum(end - start, 1)[place]
-        return found[0], np.where(both, members - found[1], found[0])
+            tied = before(ranking.order, end) - hits
+            hits = hits + tied * (cuts - start)[cut_of] / np.maximum(end - start, 1)[cut_of]
+        return hits[0], np.where(both, members - hits[1], hits[0])
 
     return count
 
 
-def _by_pair(classes: Sequence[PairClass], place: np.ndarray) -> Before:
+def _by_pair(classes: Sequence[PairClass], cut_of: np.ndarray) -> Before:
     """For any classes: look up the places of their pairs."""
     members = [np.flatnonzero(pair_class.members) for pair_class in classes]
     pairs, ends = np.concatenate(members), np.cumsum([0, *map(len, members)]).tolist()
@@ -74,14 +74,14 @@ def _by_pair(classes: Sequence[PairClass], place: np.ndarray) -> Before:
         return np.array(
             [
                 [np.count_nonzero(seen[part] < cut) for part, cut in zip(parts, row, strict=True)]
-                for row in cuts[place].tolist()
+                for row in cuts[cut_of].tolist()
             ]
         )
 
     return before
 
 
-def _by_value(classes: Sequence[PairClass], values: np.ndarray, place: np.ndarray, cuts: int) -> Before:
+def _by_value(classes: Sequence[PairClass], values: np.ndarray, cut_of: np.ndarray, cuts: int) -> Before:
     """For classes that hold for whole values.
 
     A bin has the pairs of one value between two cuts of its own classes. Bins are numbered value by value.
@@ -93,7 +93,7 @@ def _by_value(classes: Sequence[PairClass], values: np.ndarray, place: np.ndarra
     numbers = np.concatenate([part if len(part) else [0] for part in members])
     lengths = [max(1, len(part)) for part in members]
     starts, empty = np.cumsum([0, *lengths[:-1]]), np.array([not len(part) for part in members])
-    at = numbers * levels + np.repeat(place, lengths, axis=1)  # (2, bins)
+    at = numbers * levels + np.repeat(cut_of, lengths, axis=1)  # (2, bins)
     last = np.unique(np.concatenate([at.ravel(), np.arange(1, value.max() + 2) * levels - 1]))
     bin_of = np.searchsorted(last, np.arange(last[-1] + 1)).astype(np.int32)
     upto, first = bin_of[at], (value * levels).astype(np.int32)
@@ -101,10 +101,10 @@ def _by_value(classes: Sequence[PairClass], values: np.ndarray, place: np.ndarra
 
     def before(order: np.ndarray, cuts: np.ndarray) -> np.ndarray:
         bins = first.take(order)
-        # How many cuts lie at or before each place of the order.
+        # How many cuts lie at or before each position of the order.
         bins += np.repeat(np.arange(levels, dtype=np.int32), np.diff(cuts, prepend=0, append=len(order)))
         counts = np.bincount(bin_of.take(bins), minlength=len(last)).cumsum()
-        found = np.add.reduceat(counts.take(upto), starts, axis=1) - smaller
-        return np.where(empty, 0, found)
+        hits = np.add.reduceat(counts.take(upto), starts, axis=1) - smaller
+        return np.where(empty, 0, hits)
 
     return before

@@ -47,7 +47,7 @@ def _both_modes(
     if grid.kind != DIGIT:  # The published algorithm knows no digits.
         keep, part = _part(grid)
         if not keep.all():
-            operand, result = ([one.among(keep) for one in some] for some in (operand, result))
+            operand, result = ([ranking.among(keep) for ranking in rankings] for rankings in (operand, result))
         table = published.score(operand, result, part, floor)
         # A pattern may have a row of either end; a neuron carries it once.
         table = table.sort_values("score", ascending=False).drop_duplicates(["neuron", "heuristic"])
@@ -104,13 +104,13 @@ def label_maps(
     else:
         with ProcessPoolExecutor(processes, initializer=_begin, initargs=(label,)) as pool:
             tables = [*pool.map(_label, *zip(*batches, strict=True))]
-    found = [
+    labelled = [
         pd.DataFrame(columns=[*HEURISTICS.columns]).astype({"layer": "int64", "neuron": "int64", "label": bool})
     ]
     for (activations, rows, *_), table in zip(jobs, tables, strict=True):
         table = table if activations == "observed" else table[table["label"]]
         identities = neurons.iloc[rows[table["neuron"].to_numpy(dtype=np.int64)]].reset_index(drop=True)
         table = table.drop(columns="neuron").reset_index(drop=True).join(identities)
-        found.append(table.assign(activations=activations, family=table["heuristic"].map(family)))
+        labelled.append(table.assign(activations=activations, family=table["heuristic"].map(family)))
     columns = ["mode", "neurons", "activations", "layer", "neuron", "heuristic"]
-    return pd.concat(found[1:] or found).sort_values(columns, ignore_index=True)
+    return pd.concat(labelled[1:] or labelled).sort_values(columns, ignore_index=True)

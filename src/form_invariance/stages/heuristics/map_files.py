@@ -64,14 +64,14 @@ def to_arrays(maps: np.ndarray, logits: np.ndarray, grid: Grid, neurons: pd.Data
 def from_arrays(arrays: dict[str, np.ndarray]) -> ActivationMaps:
     """The maps of a file's arrays."""
     maps = arrays["low"][:, None] + arrays["step"][:, None] * arrays["codes"]
-    place = np.searchsorted(arrays["answers"], arrays["answer"])
+    of_pair = np.searchsorted(arrays["answers"], arrays["answer"])
     return ActivationMaps(
         a=arrays["a"],
         b=arrays["b"],
         answer=arrays["answer"],
         neurons=pd.DataFrame(arrays["neurons"], columns=["layer", "neuron"]),
         maps=maps.astype(np.float32),
-        logits=arrays["logits"][:, place],
+        logits=arrays["logits"][:, of_pair],
     )
 
 

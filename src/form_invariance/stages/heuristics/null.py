@@ -68,11 +68,11 @@ def smoothness_of(ranking: Ranking, grid: Grid) -> np.ndarray:
     return np.arctanh(np.clip(autocorrelation(ranking, grid), -LARGEST, LARGEST))
 
 
-def rule_evidence(scores: np.ndarray, rules: Rules, chosen: tuple[PairClass, float] | None) -> np.ndarray:
+def rule_evidence(scores: np.ndarray, rules: Rules, answers: tuple[PairClass, float] | None) -> np.ndarray:
     """Evidence of every rule's score (rules,), then of the neuron's answer set, (rules + 1,)."""
-    several, own = chosen or (None, 0.0)
+    several, score = answers or (None, 0.0)
     size, base = (several.size, several.size / len(several.members)) if several else (0, 1.0)
-    return evidence(np.append(scores, own), np.append(rules.base, base), np.append(rules.sizes, size))
+    return evidence(np.append(scores, score), np.append(rules.base, base), np.append(rules.sizes, size))
 
 
 def make_null(grid: Grid, seed: int = 0, maps: tuple[int, int] | None = None) -> Null:
@@ -85,7 +85,7 @@ def make_null(grid: Grid, seed: int = 0, maps: tuple[int, int] | None = None) ->
     rules = make_rules(grid)
     scale = _draw(grid, rules, maps[0], seed, "scale")
     smoothness, drawn = _draw(grid, rules, maps[1], seed, "compared")
-    units = [row / _local_mean(*scale, place) for row, place in zip(drawn, smoothness, strict=True)]
+    units = [row / _local_mean(*scale, target) for row, target in zip(drawn, smoothness, strict=True)]
     kinds = result_columns(rules)
     operand, result = (np.array([row[kind].max(initial=0.0) for row in units]) for kind in (~kinds, kinds))
     return Null(rules, *scale, smoothness, operand, result)
@@ -137,37 +137,37 @@ def result_columns(rules: Rules) -> np.ndarray:
     return np.append(rules.result, True)
 
 
-def _nearest(smoothness: np.ndarray, place: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The maps (maps, 2 x lags) that are nearest to `own` (2 x lags,) in smoothness.
+def _nearest(smoothness: np.ndarray, target: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The maps (maps, 2 x lags) that are nearest to `target` (2 x lags,) in smoothness.
 
     Returns:
-        Their positions (count,), and what they have more than `own`, (count, 2 x lags).
+        Their positions (count,), and what they have more than `target`, (count, 2 x lags).
     """
     count = min(count, len(smoothness))
-    nearest = np.argpartition(cdist(place[None], smoothness, "sqeuclidean")[0], count - 1)[:count]
-    return nearest, smoothness[nearest] - place
+    nearest = np.argpartition(cdist(target[None], smoothness, "sqeuclidean")[0], count - 1)[:count]
+    return nearest, smoothness[nearest] - target
 
 
-def _local_mean(smoothness: np.ndarray, drawn: np.ndarray, place: np.ndarray) -> np.ndarray:
+def _local_mean(smoothness: np.ndarray, drawn: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Mean evidence of each rule over equally smooth maps, (rules + 1,)."""
-    return np.maximum(FLOOR, drawn[_nearest(smoothness, place, LOCAL)[0]].mean(0))
+    return np.maximum(FLOOR, drawn[_nearest(smoothness, target, LOCAL)[0]].mean(0))
 
 
-def _local_largest(null: Null, largest: np.ndarray, place: np.ndarray) -> np.ndarray:
+def _local_largest(null: Null, largest: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Largest evidence of equally smooth maps, corrected for what is left of the difference in smoothness.
 
     The correction is a linear regression of its logarithm on the autocorrelations of the same maps. What it
-    predicts for `own` is kept within what it predicts for these maps: none is as smooth as a periodic one.
+    predicts for `target` is kept within what it predicts for these maps: none is as smooth as a periodic one.
     """
-    nearest, more = _nearest(null.smoothness, place, NEIGHBOURS)
+    nearest, more = _nearest(null.smoothness, target, NEIGHBOURS)
     logarithm = np.log(np.maximum(largest[nearest], 1e-9))
     centred = more - more.mean(0)
     squares = centred.T @ centred
     squares += (RIDGE * np.trace(squares) / len(squares) + 1e-12) * np.eye(len(squares))
     slope = np.linalg.solve(squares, centred.T @ logarithm)
     fitted = centred @ slope
-    own_fitted = np.clip(-more.mean(0) @ slope, fitted.min(), fitted.max())
-    return np.exp(logarithm - fitted + own_fitted)
+    fitted_here = np.clip(-more.mean(0) @ slope, fitted.min(), fitted.max())
+    return np.exp(logarithm - fitted + fitted_here)
 
 
 def p_values(null: Null, scores: np.ndarray, smoothness: np.ndarray) -> np.ndarray:
@@ -184,9 +184,9 @@ def p_values(null: Null, scores: np.ndarray, smoothness: np.ndarray) -> np.ndarr
     by_result = result_columns(null.rules)
     units, drawn = np.empty(len(scores)), []
     both = (~by_result, null.largest_operand), (by_result, null.largest_result)
-    for place, (kind, largest) in zip(smoothness, both, strict=True):
-        units[kind] = (scores / _local_mean(null.scale_smoothness, null.scale_evidence, place))[kind]
-        drawn.append(_local_largest(null, largest, place))
+    for target, (kind, largest) in zip(smoothness, both, strict=True):
+        units[kind] = (scores / _local_mean(null.scale_smoothness, null.scale_evidence, target))[kind]
+        drawn.append(_local_largest(null, largest, target))
     ordered = np.sort(np.maximum(*drawn))
     larger = len(ordered) - np.searchsorted(ordered, units * (1 - _ROUNDING), side="left")
     return (1 + larger) / (1 + len(ordered))

@@ -33,7 +33,7 @@ class Grid:
     kind: str
     max_operand: int
     """Operands are below it."""
-    asked: pd.DataFrame | None = None
+    problems: pd.DataFrame | None = None
     """Of a digit: its problems, with the columns of `tasks.stated`, in the same order."""
 
 
@@ -60,13 +60,13 @@ def result_ranges(grid: Grid) -> list[tuple[int, int]]:
 def kind_of(expression: str) -> str:
     """The kind of an operator's expression; spaces do not matter."""
     plain = "".join(expression.split())
-    return next((kind for kind, known in EXPRESSIONS.items() if "".join(known.split()) == plain), "other")
+    return next((kind for kind, text in EXPRESSIONS.items() if "".join(text.split()) == plain), "other")
 
 
 def take(grid: Grid, rows: np.ndarray) -> Grid:
     """Some pairs of a grid, by their positions or a mask."""
-    asked = None if grid.asked is None else grid.asked.iloc[rows]
-    return Grid(grid.a[rows], grid.b[rows], grid.answer[rows], grid.kind, grid.max_operand, asked)
+    problems = None if grid.problems is None else grid.problems.iloc[rows]
+    return Grid(grid.a[rows], grid.b[rows], grid.answer[rows], grid.kind, grid.max_operand, problems)
 
 
 def published_part(grid: Grid) -> tuple[np.ndarray, Grid]:
@@ -107,9 +107,9 @@ def make_digit_grid(task: Arithmetic, max_operand: int) -> Grid:
         raise UserError(
             f"heuristics: no pair of operands of '{task.expression}', digit {task.digit}, is below {max_operand}"
         )
-    asked = stated(task, problems.sort_values(["a", "b"], ignore_index=True))
-    a, b, digit = (asked[name].to_numpy(dtype=np.int64) for name in ("a", "b", "target"))
-    return Grid(a, b, digit, DIGIT, max_operand, asked)
+    problems = stated(task, problems.sort_values(["a", "b"], ignore_index=True))
+    a, b, digit = (problems[name].to_numpy(dtype=np.int64) for name in ("a", "b", "target"))
+    return Grid(a, b, digit, DIGIT, max_operand, problems)
 
 
 def grid_of_task(task: Arithmetic, max_operand: int) -> Grid:
@@ -135,10 +135,10 @@ def grid_prompts(
     Raises:
         UserError: the template breaks a rule; it is named by `where`.
     """
-    if grid.asked is not None:
+    if grid.problems is not None:
         check_fields(template, where)
-        asked = prompts_of(template, grid.asked)
-        return asked, target_tokens(tokenizer, asked, grid.asked, where)
+        prompts = prompts_of(template, grid.problems)
+        return prompts, target_tokens(tokenizer, prompts, grid.problems, where)
     limits = OperandRange(int(grid.a.min()), grid.max_operand - 1, 0, int(grid.answer.max()))
     check_template(tokenizer, template, where, limits)
     prompts = [render(template, a, b) for a, b in zip(grid.a, grid.b, strict=True)]

@@ -70,15 +70,15 @@ def _sizes(grid: Grid) -> dict[str, int]:
 def _counters(grid: Grid) -> list[tuple[list[str], np.ndarray, Counter]]:
     """Names and sizes of the operand heuristics, and a counter of their hits; then of the result heuristics."""
     sizes = _sizes(grid)
-    found = []
+    counters = []
     for result in (False, True):
         names = [name for name in sizes if of_result(name) == result]
         top_only = ("same_operand", "result_range")
         classes = [
             PairClass(name, members_of(name, grid), sizes[name], not name.startswith(top_only)) for name in names
         ]
-        found.append((names, np.array([sizes[name] for name in names]), counter(classes, grid)))
-    return found
+        counters.append((names, np.array([sizes[name] for name in names]), counter(classes, grid)))
+    return counters
 
 
 @cache
@@ -89,7 +89,7 @@ def _pattern_codes() -> tuple[np.ndarray, list[str], np.ndarray]:
     for number in range(LARGEST_ANSWER + 1):
         digits = f"{number:03d}"
         texts = [
-            "".join(digit if place == "1" else "." for digit, place in zip(digits, places, strict=True))
+            "".join(digit if fixed == "1" else "." for digit, fixed in zip(digits, places, strict=True))
             for places in _PLACES
         ]
         table.append([codes.setdefault(text, len(codes)) for text in texts])
@@ -141,8 +141,8 @@ def _multi(order: np.ndarray, grid: Grid) -> list[tuple[int, str, float]]:
             fewer = values[: several - 1].sum(dtype=np.float32)
             whole = fewer + values[several - 1]
             if fewer < MULTI_SHARE and whole >= MULTI_SHARE:
-                chosen = sorted(answers[:several].tolist())
-                rows.append((neuron, f"result_multi_value_{several}={chosen}", float(whole)))
+                together = sorted(answers[:several].tolist())
+                rows.append((neuron, f"result_multi_value_{several}={together}", float(whole)))
     return rows
 
 

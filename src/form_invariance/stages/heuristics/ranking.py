@@ -25,8 +25,8 @@ class Ranking:
         """Start and end of the tied pairs that each cut of the order splits; twice the cut if it splits none."""
         if self.starts is None:
             return cuts, cuts
-        place = np.searchsorted(self.starts, cuts, side="right")
-        start, end = self.starts[place - 1], self.starts[np.minimum(place, len(self.starts) - 1)]
+        tie = np.searchsorted(self.starts, cuts, side="right")
+        start, end = self.starts[tie - 1], self.starts[np.minimum(tie, len(self.starts) - 1)]
         return start, np.where(start == cuts, cuts, end)
 
     def top(self, cut: int, weights: np.ndarray) -> np.ndarray:

@@ -30,7 +30,9 @@ def _values_and_patterns(prefix: str, values: np.ndarray, patterns: bool) -> Ite
     yield from (f"{prefix}_value_{text}" for text in texts)
     # A fixed first and an open last digit is a range.
     for fixed in ((1,), (2,), (0, 2), (1, 2)) if patterns else ():
-        shown = {"".join(digit if place in fixed else "." for place, digit in enumerate(text)) for text in texts}
+        shown = {
+            "".join(digit if position in fixed else "." for position, digit in enumerate(text)) for text in texts
+        }
         yield from (f"{prefix}_pattern_{text}" for text in sorted(shown))
 
 

@@ -48,13 +48,13 @@ def random_maps(grid: Grid, count: int, rng: np.random.Generator) -> Iterator[np
     contain white noise.
     """
     shape = int(np.ptp(grid.a)) + 1, int(np.ptp(grid.b)) + 1
-    place = (grid.a - grid.a.min()) * shape[1] + grid.b - grid.b.min()
+    position = (grid.a - grid.a.min()) * shape[1] + grid.b - grid.b.min()
     lengths = np.geomspace(SHORTEST, max(shape), LENGTHS)
     for _ in range(count):
         along, across = (float(length) for length in rng.choice(lengths, size=2))
         same, white, mixed = rng.random(3) < (1 / 3, 0.1, 0.2)
         noise = 1.0 if white else rng.random() if mixed else 0.0
-        yield gaussian_field(shape, (along, along if same else across), noise, rng).take(place)
+        yield gaussian_field(shape, (along, along if same else across), noise, rng).take(position)
 
 
 @lru_cache(maxsize=2)
@@ -67,13 +67,13 @@ def _shifts(along: np.ndarray, across: np.ndarray) -> tuple[np.ndarray, int, lis
     """Lay the pairs out in rows, so that a lag along one operand is a shift by whole rows.
 
     Returns:
-        The place of each pair (N,), the number of places, and each lag's shift and number of pairs of pairs.
+        The position of each pair (N,), the number of positions, and each lag's shift and number of pairs of pairs.
     """
     width, rows = int(np.ptp(across)) + 1, int(np.ptp(along)) + 1
-    place = (along - along.min()) * width + across - across.min()
-    here = np.bincount(place, minlength=rows * width)
+    position = (along - along.min()) * width + across - across.min()
+    here = np.bincount(position, minlength=rows * width)
     shifts = [lag * width for lag in LAGS if 2 * lag < rows]
-    return place, len(here), [(shift, max(1, int(here[shift:] @ here[:-shift]))) for shift in shifts]
+    return position, len(here), [(shift, max(1, int(here[shift:] @ here[:-shift]))) for shift in shifts]
 
 
 @lru_cache(maxsize=2)
@@ -88,18 +88,18 @@ def autocorrelation(ranking: Ranking, grid: Grid) -> np.ndarray:
     It follows from the order of the activations alone. A constant map has 0, and so has a lag without pairs.
     """
     total = len(grid.a)
-    found = np.zeros((2, len(LAGS)))
+    result = np.zeros((2, len(LAGS)))
     if ranking.constant:
-        return found.ravel()
+        return result.ravel()
     normal, starts = _normal_scores(total), ranking.starts
     ordered = normal[1::2] if starts is None else np.repeat(normal[starts[1:] + starts[:-1]], np.diff(starts))
     values = np.empty(total, dtype=np.float32)
     values[ranking.order] = ordered
     values -= values.mean()
     values /= np.sqrt((values**2).mean())
-    for side, (place, length, shifts) in enumerate(_sides(grid)):
+    for side, (position, length, shifts) in enumerate(_sides(grid)):
         laid = np.zeros(length, dtype=np.float32)
-        laid[place] = values
+        laid[position] = values
         for column, (shift, pairs) in enumerate(shifts):
-            found[side, column] = laid[shift:] @ laid[:-shift] / pairs
-    return found.ravel()
+            result[side, column] = laid[shift:] @ laid[:-shift] / pairs
+    return result.ravel()

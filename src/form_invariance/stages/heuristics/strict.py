@@ -102,9 +102,9 @@ def _rows(rankings: tuple[Ranking, Ranking], grid: Grid, null: Null, floor: floa
     p = p_values(null, rule_evidence(scores, rules, several), smoothness)
     classes, base = rules.classes, rules.base
     if several is not None:
-        found, own = several
-        classes, scores, bottom = [*classes, found], np.append(scores, own), np.append(bottom, False)
-        base = np.append(base, found.size / len(found.members))
+        rule, score_of_set = several
+        classes, scores, bottom = [*classes, rule], np.append(scores, score_of_set), np.append(bottom, False)
+        base = np.append(base, rule.size / len(rule.members))
     kept = np.flatnonzero(scores >= floor)
     return _Rows([classes[row] for row in kept], scores[kept], base[kept], p[kept], bottom[kept])
 
