@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from form_invariance.statistics import ranks, resampled_interval, student_factor
+from form_invariance.statistics import less, ranks, resampled_interval, student_factor, wilson
 
 
 @pytest.mark.parametrize("different", [1, 2, 7, 1000], ids=lambda n: f"{n} different values")
@@ -25,3 +25,17 @@ def test_an_interval_is_that_of_the_resamples_that_have_a_value_or_students():
     assert np.isnan(resampled_interval(np.array([np.nan, 1.0, 2.0, 3.0]))).all()
     assert np.isnan(resampled_interval(np.array([0.3, np.nan, 1.0]))[1:]).all()
     assert [student_factor(n) for n in (4, 5)] == pytest.approx([np.nan, scipy.stats.t(4).ppf(0.975)], nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "limits"), [((56, 70), (48, 80), (0.0524, 0.3339)), ((9, 10), (3, 10), (0.1705, 0.8090))]
+)
+def test_the_difference_of_two_rates_has_the_limits_of_newcombe(first, second, limits):
+    """Newcombe 1998, Statistics in Medicine 17:873, table II, method 10: from the rates' Wilson intervals."""
+    rates = []
+    for right, total in (first, second):
+        low, high = wilson(np.array([right]), np.array([total]))
+        rates.append((right / total, float(low[0]), float(high[0])))
+    difference, *found = less(*rates)
+    assert difference == rates[0][0] - rates[1][0]
+    assert found == pytest.approx(limits, abs=5e-5)

@@ -76,6 +76,20 @@ def normal_limits(value: float, resampled: np.ndarray, unseen: float = 0.0) -> t
     return value - half, value + half
 
 
+def less(first: tuple[float, float, float], second: tuple[float, float, float]) -> tuple[float, float, float]:
+    """The difference of two independent values with its limits, from the values and their own limits.
+
+    Limits are recovered variances (Zou & Donner 2008), so intervals need not be symmetric.
+
+    Args:
+        first, second: value, lower and upper limit.
+    """
+    (value, low, high), (other, other_low, other_high) = first, second
+    difference = value - other
+    below, above = np.hypot(value - low, other_high - other), np.hypot(high - value, other - other_low)
+    return difference, float(difference - below), float(difference + above)
+
+
 def normal_interval(value: float, resampled: np.ndarray, unseen: float = 0.0) -> tuple[float, float]:
     """The same for a value between 0 and 1, whose limits are, too."""
     low, high = normal_limits(value, resampled, unseen)

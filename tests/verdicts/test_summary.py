@@ -1,5 +1,7 @@
 """The verdicts: each question's row equals the contrast that it is taken from."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -293,7 +295,14 @@ def test_models_are_side_by_side_where_both_have_an_answer(tables):
     assert "Does a donor impose" not in "".join(lines)
     assert lines[-1] == "  1 more question cannot be tested in a second one."
     rows = [line for line in lines if line.startswith("    ") and line.lstrip() == line[4:]]
+    differences = [row for row in rows if row.startswith("    difference")]
+    rows = [row for row in rows if row not in differences]
     assert [row.split()[0] for row in rows] == len(rows) // 2 * ["mine", "a"]
+    assert 3 < len(differences) < len(rows) / 2, "not of layers, and not of what is undefined"
+    for row in differences:
+        value, low, high = map(float, re.sub(r"[\[\],]", " ", row).split()[1:])
+        assert value == 0
+        assert low == -high < 0
     alone = " ".join(" ".join(verdict_lines(both["mine"], "mine", 10)).split())
     for first, second in zip(rows[::2], rows[1::2], strict=True):
         assert first.removeprefix("    mine").strip() == second.removeprefix("    a second one").strip()

@@ -10,6 +10,7 @@ import pandas as pd
 from form_invariance.experiment.contrasts.questions import LAYERS, QUESTIONS, SERVES, SMALLEST, Part
 from form_invariance.experiment.contrasts.values import RATE
 from form_invariance.experiment.contrasts.verdicts import deciding, worded
+from form_invariance.statistics import less
 from form_invariance.tables.columns import ALL
 
 NOTHING = "nothing to compare"
@@ -23,6 +24,8 @@ LEGEND = (
     f"  Tiny: below {SMALLEST}. Mixed: yes for one operator, no for another (verdicts --operators shows all).",
 )
 """Once, below the lines of all models."""
+BETWEEN = "  Difference: the first model's result less the second's; its interval takes them as independent."
+"""Below these, where two models are side by side."""
 
 
 def verdicts_at(table: pd.DataFrame, k: int) -> pd.DataFrame:
@@ -90,6 +93,8 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
 def side_by_side(tables: Mapping[str, pd.DataFrame], ks: Mapping[str, int]) -> Iterator[str]:
     """The questions that can be tested in all models, by each contrast that decides one; a line for each model.
 
+    Of two models also the first one's difference less the second one's, as if they were independent.
+
     Args:
         tables: the verdicts tables, by model.
         ks: the circuit size that is shown of each.
@@ -108,13 +113,22 @@ def side_by_side(tables: Mapping[str, pd.DataFrame], ks: Mapping[str, int]) -> I
         for metric in metrics:
             compared = question.drawn_for(metric).replace("−", "-").removeprefix("1.5 layers - ")
             yield f"  {question.label} ({compared.removesuffix(f' - {question.parts[metric].margin}')})"
+            rows = []
             for model, table in tables.items():
                 keys = {"question": name, "metric": metric, "k": ks[model], "operator": ALL}
-                row = table[(table[[*keys]] == pd.Series(keys)).all(axis=1)].to_dict("records")[0]
-                text = line.format(model, said(row), numbers(row, part_of(row).margin))
+                rows.append(table[(table[[*keys]] == pd.Series(keys)).all(axis=1)].to_dict("records")[0])
+                text = line.format(model, said(rows[-1]), numbers(rows[-1], part_of(rows[-1]).margin))
                 yield from wrap(text, 100, subsequent_indent=16 * " ")
+            if len(rows) == 2 and metric != LAYERS and all(row["verdict"] != "undefined" for row in rows):
+                yield line.format("difference", "", between(*rows))
     for model, count in fewer.items():
         yield f"  {count} more question{'s' * (count > 1)} cannot be tested in {model}."
+
+
+def between(first: Mapping[Hashable, Any], second: Mapping[Hashable, Any]) -> str:
+    """How much more one model's difference, or ratio, is than another's, with its limits."""
+    value, low, high = less(*((row["difference"], row["low"], row["high"]) for row in (first, second)))
+    return f"{signed(value)} [{signed(low)}, {signed(high)}]"
 
 
 def _untestable(question: str, table: pd.DataFrame) -> bool:

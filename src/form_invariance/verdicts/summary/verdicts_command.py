@@ -8,7 +8,7 @@ from form_invariance.experiment.options import Flag
 from form_invariance.tables.files import provenance_of, read_tables
 from form_invariance.tables.keys import by_key
 from form_invariance.tables.lineage import OfAnyModel
-from form_invariance.verdicts.summary.lines import LEGEND, side_by_side, verdict_lines
+from form_invariance.verdicts.summary.lines import BETWEEN, LEGEND, side_by_side, verdict_lines
 from form_invariance.verdicts.summary.table import VERDICTS
 
 
@@ -33,9 +33,11 @@ def verdicts(*tables: Annotated[Path, OfAnyModel], k: int | None = None, operato
         if shown[model] not in sizes:
             has = ", ".join(map(str, sizes))
             raise UserError(f"--k: {paths[model]} has no verdicts at k = {shown[model]}; it has {has}")
+    legend = LEGEND
     if len(by_model) > 1 and not operators:
         print(*side_by_side(by_model, shown), "", sep="\n")
+        legend = (*LEGEND, BETWEEN) if len(by_model) == 2 else LEGEND
     else:
         for model, table in by_model.items():
             print(*verdict_lines(table, model, shown[model], operators), "", sep="\n")
-    print(*LEGEND, "", sep="\n")
+    print(*legend, "", sep="\n")
