@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 
 import kept
@@ -22,7 +22,7 @@ from form_invariance.drawing import figure_command, style
 from form_invariance.drawing.figures import figure_of
 from form_invariance.drawing.lines import line, line_plot
 from form_invariance.errors import UserError
-from form_invariance.experiment.contrasts.questions import LAYERS, QUESTIONS
+from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.stages.agreement import figure as agreement
 from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.interventions.table import INTERVENTIONS
@@ -103,20 +103,32 @@ def test_the_summary_has_every_question_with_its_difference_and_verdict(given):
     both = zip("mn", (tables[key]["verdicts"] for tables in given), strict=True)
     every = pd.concat([verdicts.assign(model=model) for model, verdicts in both], ignore_index=True)
     figure = summary.summary({"verdicts": every}, "all models", PLANTED)
-    for model, axes in zip("mn", figure.axes, strict=True):
+    assert [axes.get_xlabel() for axes in figure.axes[::2]] == [*summary.UNITS]
+    names = [
+        [name for name, question in QUESTIONS.items() if holds(next(iter(question.parts.values())))]
+        for holds in summary.UNITS.values()
+    ]
+    assert sorted(chain(*names)) == sorted(QUESTIONS), "every question has one unit"
+    compared = {
+        line for axes in figure.axes[::2] for text in axes.texts for line in text.get_text().split("\nor ")
+    }
+    for column, model in enumerate("mn"):
         decided = verdicts_at(every[every["model"] == model], PLANTED).set_index("question").reindex([*QUESTIONS])
-        above = [text.get_text() for text in axes.texts if text.get_va() == "bottom"]
-        said = [text.removesuffix(", tiny") for text in above]
-        below = [line for text in figure.axes[0].texts for line in text.get_text().split("\nor ")]
         metrics = decided["metric"].dropna().items()
-        assert {QUESTIONS[question].drawn_for(metric) for question, metric in metrics} <= set(below), model
-        assert said == decided["verdict"].fillna("undefined").tolist(), model
-        markers = [line.get_xydata() for line in axes.lines if line.get_marker() == "o"]
-        points = {int(y): x for x, y in np.concatenate(markers) if not np.isnan(x)}
-        # Numbers of layers have no place on an axis of shares.
-        drawn = decided["difference"].mask(decided["metric"] == LAYERS).reset_index(drop=True).dropna()
-        assert points == pytest.approx(drawn.to_dict()), model
-    numbers = [text for text in figure.axes[1].texts if text.get_va() == "top"]
+        assert {QUESTIONS[question].drawn_for(metric) for question, metric in metrics} <= compared, model
+        for axes, rows in zip(
+            figure.axes[column::2], (decided.loc[questions] for questions in names), strict=True
+        ):
+            assert axes.get_xlim() == figure.axes[figure.axes.index(axes) ^ 1].get_xlim(), (
+                "one axis for both models"
+            )
+            above = [text.get_text() for text in axes.texts if text.get_va() == "bottom"]
+            said = [text.removesuffix(", tiny") for text in above]
+            assert said == rows["verdict"].fillna("undefined").tolist(), model
+            markers = [line.get_xydata() for line in axes.lines if line.get_marker() == "o"]
+            points = {int(y): x for x, y in np.concatenate([np.empty((0, 2)), *markers]) if not np.isnan(x)}
+            assert points == pytest.approx(rows["difference"].reset_index(drop=True).dropna().to_dict()), model
+    numbers = [text for axes in figure.axes[1::2] for text in axes.texts if text.get_va() == "top"]
     assert len(numbers) == decided["verdict"].isin(["yes", "no", "mixed", "undecided"]).sum() > 0
 
 

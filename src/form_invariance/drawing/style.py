@@ -96,19 +96,27 @@ def nothing(title: str, why: str) -> Figure:
 
 
 def panels(
-    rows: int, columns: int, *, width: float = TWO_COLUMNS, height: float, widths: Sequence[float] | None = None
+    rows: int,
+    columns: int,
+    *,
+    width: float = TWO_COLUMNS,
+    height: float,
+    widths: Sequence[float] | None = None,
+    heights: Sequence[float] | None = None,
 ) -> tuple[Figure, np.ndarray]:
     """A grid of panels that differ in kind, which seaborn's FacetGrid does not make.
 
     Args:
-        height: inches of a row.
+        height: inches of a row, in the mean.
         widths: relative widths of the columns.
+        heights: relative heights of the rows.
 
     Returns:
         The figure and its axes, (rows, columns).
     """
     figure = Figure(figsize=(width, rows * height + 0.3), layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False, gridspec_kw={"width_ratios": widths})
+    ratios = {"width_ratios": widths, "height_ratios": heights}
+    return figure, figure.subplots(rows, columns, squeeze=False, gridspec_kw=ratios)
 
 
 class Grid(sns.FacetGrid):  # type: ignore[misc]

@@ -8,25 +8,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from form_invariance.drawing import style
-from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, legend_handles, line, line_plot
+from form_invariance.drawing.lines import DASH_DOT, DASHED, Look, legend_handles, line, line_plot
 from form_invariance.drawing.style import COLOURS, GREY
 from form_invariance.experiment.contrasts.entries import ALL_LOSS, OWN_LOSS, PRIMARY
 from form_invariance.experiment.contrasts.rows import overall
 from form_invariance.experiment.contrasts.table import CONTRASTS
-from form_invariance.experiment.intervention_kinds import DIRECT, KEEP_ONLY, KNOCKOUT
+from form_invariance.experiment.intervention_kinds import KEEP_ONLY, KNOCKOUT
 
 INPUTS = {"dose": {"contrasts": CONTRASTS}}
 """By figure."""
 
+CONTROLS = ("loss_of_matched", "loss_of_equal_norm", "loss_of_random_direction")
 LOOKS = {
     OWN_LOSS: Look("black", "o", width=1.8, label="the format's own best"),
     "loss_of_other_formats_best": Look(COLOURS[0], "s", label="other formats' best"),
     "loss_of_other_operators_best": Look(COLOURS[1], "^", label="other operators' best, in other formats"),
     "loss_of_shared": Look(COLOURS[2], "D", label="shared by all formats"),
-    "loss_of_equal_norm": Look(COLOURS[3], dashes=DASHED, label="other candidates, equal norm"),
-    "loss_of_matched": Look(GREY, dashes=DASHED, label="matched neurons"),
-    "loss_of_random_direction": Look(GREY, dashes=DOTTED, label="random direction, equal norm"),
-    "loss_of_own_best_direct": Look("black", dashes=DOTTED, width=0.9, label="own best, past later layers"),
+    **dict.fromkeys(CONTROLS, Look(GREY, dashes=DASHED, width=0.9, label="each control")),
     ALL_LOSS: Look("black", dashes=DASH_DOT, width=0.7, label="all late neurons"),
 }
 """By contrast, in the order of the legend."""
@@ -52,7 +50,8 @@ def dose(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     # Where some cells share no neuron, the mean over the others is of other problems.
     rows = rows[(rows["cells"] > 0) & (rows["cells"] == rows["cells"].max())]
     heading = f"{title}: the k best neurons of each late layer, at the last token"
-    lost = rows[rows["intervention"].isin([KNOCKOUT, DIRECT])]
+    rows = rows.assign(**rows[["low", "high"]].mask(rows["contrast"].isin(CONTROLS)))
+    lost = rows[rows["intervention"] == KNOCKOUT]
     if not lost["contrast"].isin(LOOKS).any():
         return style.nothing(heading, "the model cannot do the problems")
     figure, panels = style.panels(1, 3, height=2.1)
@@ -78,5 +77,6 @@ def dose(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     extent = f"n = {prompts} right answers in {cells} cells; bands: 95 % intervals"
     figure.suptitle(f"{heading}\n{extent}")
     names = set(lost["contrast"])
-    style.legend_below(figure, legend_handles({name: look for name, look in LOOKS.items() if name in names}))
+    looks = {look.label: look for name, look in LOOKS.items() if name in names}
+    style.legend_below(figure, legend_handles(looks))
     return figure

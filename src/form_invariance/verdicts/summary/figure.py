@@ -1,6 +1,6 @@
-"""All models in one figure: each question's difference by its deciding metric, with every operator."""
+"""All models in one figure: each question's difference by its deciding metric, with every operator, by unit."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,9 @@ from matplotlib.lines import Line2D
 
 from form_invariance.drawing import style
 from form_invariance.drawing.style import COLOURS, GREY
-from form_invariance.experiment.contrasts.questions import LAYERS, QUESTIONS
+from form_invariance.experiment.contrasts.entries import PRIMARY
+from form_invariance.experiment.contrasts.questions import JACCARD, LAYERS, QUESTIONS, SERVES, Part
+from form_invariance.experiment.contrasts.values import RATE
 from form_invariance.tables.columns import ALL
 from form_invariance.verdicts.summary.lines import pairs, part_of, said, sides, verdicts_at
 from form_invariance.verdicts.summary.table import VERDICTS
@@ -23,49 +25,77 @@ _WHOLE: dict[str, Any] = {"color": COLOURS[0], "lw": 1.6, "solid_capstyle": "but
 _OPERATOR: dict[str, Any] = {"color": GREY, "ls": "", "marker": "|", "ms": 5, "mew": 0.8}
 
 
+UNITS: dict[str, Callable[[Part], bool]] = {
+    "difference of Jaccards": lambda part: part.of == JACCARD,
+    "difference of probabilities": lambda part: part.of == PRIMARY and not part.margin,
+    "difference of shares of answers": lambda part: part.of == RATE,
+    f"ratio − {SERVES}": lambda part: part.margin == SERVES,
+    "layers": lambda part: part.of == LAYERS,
+}
+"""What an axis shows, and the contrasts that have this unit."""
+
+
 def summary(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
-    """Rows are questions, panels models; a point whose line lies above zero means yes."""
-    table = tables["verdicts"]
-    decided = {str(model): verdicts_at(rows, k) for model, rows in table.groupby("model", sort=False)}
-    models = list(decided)
-    across = min(len(models), 3)
-    figure, grid = style.panels(-(-len(models) // across), across, height=0.4 * len(QUESTIONS) + 0.3)
-    for axes in grid.flat[len(models) :]:
+    """Rows of panels are units, columns models; a point whose line lies above zero means yes."""
+    table = tables["verdicts"][tables["verdicts"]["k"] == k]
+    by_model = {str(model): rows for model, rows in table.groupby("model", sort=False)}
+    units = {unit: [name for name in QUESTIONS if holds(_first(name))] for unit, holds in UNITS.items()}
+    lines = [len(names) + 1 for names in units.values()]  # one for the axis
+    across = min(len(by_model), 3)
+    blocks = -(-len(by_model) // across)
+    height = 0.4 * sum(lines) / len(units)
+    figure, grid = style.panels(blocks * len(units), across, height=height, heights=blocks * lines)
+    for axes in grid[-len(units) :, (len(by_model) - 1) % across + 1 :].flat:
         axes.set_visible(False)
-    for panel, (model, axes) in enumerate(zip(models, grid.flat, strict=False)):
-        _draw(axes, table[(table["model"] == model) & (table["k"] == k)], decided[model])
-        axes.set(title=model, xlabel="difference" if panel + across >= len(models) else "")
-        axes.set_yticks(range(len(QUESTIONS)), [""] * len(QUESTIONS))
-        if panel % across == 0:
-            axes.set_yticklabels([question.label for question in QUESTIONS.values()], va="bottom")
-            _say_what_is_compared(axes, pd.concat(decided.values()))
+    decided = {model: verdicts_at(rows, k) for model, rows in by_model.items()}
+    for row, (unit, names) in enumerate(units.items()):
+        drawn = {model: _of_unit(by_model[model], decided[model], unit) for model in by_model}
+        low, high = _limits(drawn.values())
+        for number, model in enumerate(by_model):
+            axes = grid[row + number // across * len(units), number % across]
+            axes.set(xlabel=unit, xlim=(low - 0.05 * (high - low), high + 0.7 * (high - low)))
+            _draw(axes, names, drawn[model], decided[model])
+            axes.set_title(model if not row else "")
+            axes.set_yticks(range(len(names)), [""] * len(names))
+            if not number % across:
+                axes.set_yticklabels([QUESTIONS[name].label for name in names], va="bottom")
+                _say_what_is_compared(axes, names, pd.concat(decided.values()))
     figure.suptitle(f"{title}: k = {k} best neurons of each layer")
     whole = Line2D([], [], marker="o", label="all operators, with the 95 % interval", **_WHOLE)
     style.legend_below(figure, [whole, Line2D([], [], label="each operator", **_OPERATOR)])
     return figure
 
 
-def _draw(axes: Axes, table: pd.DataFrame, decided: pd.DataFrame) -> None:
+def _first(question: str) -> Part:
+    return next(iter(QUESTIONS[question].parts.values()))
+
+
+def _of_unit(table: pd.DataFrame, decided: pd.DataFrame, unit: str) -> pd.DataFrame:
+    """The rows of a model, over all operators and by operator, whose deciding contrast has the unit."""
+    metrics = decided.set_index("question")["metric"]
+    rows = table[table["metric"] == table["question"].map(metrics)]
+    return rows[[UNITS[unit](part_of(row)) for row in rows.to_dict("records")]]
+
+
+def _limits(tables: Iterable[pd.DataFrame]) -> tuple[float, float]:
+    """Of an axis; at least a tenth on either side: smaller differences are drawn as none."""
+    rows = pd.concat(tables)
+    pooled = rows[rows["operator"] == ALL]
+    drawn = [*rows["difference"], *pooled["low"], *pooled["high"]]
+    return float(np.nanmin([*drawn, -0.1])), float(np.nanmax([*drawn, 0.1]))
+
+
+def _draw(axes: Axes, names: list[str], drawn: pd.DataFrame, decided: pd.DataFrame) -> None:
     """One model: the deciding contrast's interval, a mark for each operator, the verdict and its values."""
-    pooled = decided.set_index("question", drop=False)
-    table = table[table["metric"] == table["question"].map(pooled["metric"])]
-    # An axis of shares has no place for numbers of layers, which are said in words alone.
-    points = ["difference", "low", "high"]
-    table, pooled = (rows.assign(**rows[points].mask(rows["metric"] == LAYERS)) for rows in (table, pooled))
     axes.axvline(0, color="black", lw=0.6, zorder=0.5)
-    # At least a tenth on either side: smaller differences are drawn as none.
-    drawn = [*table["difference"], *pooled["low"], *pooled["high"]]
-    low, high = np.nanmin([*drawn, -0.1]), np.nanmax([*drawn, 0.1])
-    room = high - low
-    axes.set_xlim(low - 0.05 * room, high + 0.45 * room)
-    axes.set_ylim(len(QUESTIONS) - 0.4, -0.6)
-    for y, question in enumerate(QUESTIONS):
-        row: dict[Any, Any] = {"verdict": "undefined"}
-        if question in pooled.index:
-            row = dict(pooled.loc[question])
-        each = table.loc[(table["question"] == question) & (table["operator"] != ALL), "difference"]
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    rows = {row["question"]: row for row in decided.to_dict("records")}
+    for y, question in enumerate(names):
+        row: dict[Any, Any] = rows.get(question, {"verdict": "undefined"})
+        of_question = drawn[drawn["question"] == question]
+        each = of_question.loc[of_question["operator"] != ALL, "difference"]
         axes.plot(each, [y] * len(each), **_OPERATOR)
-        if "difference" in row:
+        if len(of_question) and "difference" in row:
             axes.plot([row["low"], row["high"]], [y, y], **_WHOLE)
             axes.plot(row["difference"], y, "o", color=COLOURS[0])
         axes.text(0.99, y, said(row), transform=axes.get_yaxis_transform(), ha="right", va="bottom")
@@ -75,9 +105,10 @@ def _draw(axes: Axes, table: pd.DataFrame, decided: pd.DataFrame) -> None:
             _below(axes, (0.99, y), (0, -4), (sides(row, margin) + pairs(row) + size).replace("-", "−"))
 
 
-def _say_what_is_compared(axes: Axes, decided: pd.DataFrame) -> None:
+def _say_what_is_compared(axes: Axes, names: list[str], decided: pd.DataFrame) -> None:
     """Below each question, its difference in words; several where different metrics decide for the models."""
-    for y, (name, question) in enumerate(QUESTIONS.items()):
+    for y, name in enumerate(names):
+        question = QUESTIONS[name]
         metrics = decided.loc[decided["question"] == name, "metric"]
         compared = dict.fromkeys(map(question.drawn_for, metrics))
         _below(axes, (0, y), (-7, -4), "\nor ".join(compared) or question.drawn)
