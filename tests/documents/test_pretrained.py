@@ -1,0 +1,82 @@
+"""The numbers of the pretrained models in docs/results.md are those of their runs' tables, where these exist."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from form_invariance.experiment.contrasts.questions import QUESTIONS
+
+ROOT = Path(__file__).parents[2]
+RESULTS = (ROOT / "docs/results.md").read_text()
+QWEN = ROOT / "results/qwen/qwen2.5-coder-0.5b/shared/verdicts.parquet"
+SMOLLM2 = ROOT / "results/smollm2/smollm2-135m/shared/verdicts.parquet"
+
+VERDICT = re.compile(r"\] (yes|no|undecided|mixed)")
+SECTIONS = {
+    "### Along the dose": (
+        QWEN,
+        10,
+        [
+            ("necessary", "probability at the last token"),
+            ("exchange", "probability"),
+            ("exchange", "probability kept"),
+            ("shared", "probability"),
+            ("specific", "probability"),
+            ("specific", "probability beyond control"),
+            ("computed", "margin"),
+        ],
+    ),
+    "### The shared neurons": (
+        QWEN,
+        10,
+        [
+            ("same", "jaccard"),
+            ("same", "jaccard beyond operator"),
+            ("sufficient", "probability"),
+            ("sufficient", "faithfulness"),
+            ("necessary", "probability"),
+            ("repaired", "rate"),
+            ("beyond_the_answer", "rate"),
+            ("imposed", "rate"),
+            ("interchange", "beyond copied"),
+        ],
+    ),
+    "## A pretrained model, with words": (
+        SMOLLM2,
+        50,
+        [
+            ("same", "jaccard"),
+            ("same", "jaccard beyond operator"),
+            ("sufficient", "probability"),
+            ("necessary", "accuracy"),
+            ("repaired", "rate"),
+            ("served", "rate"),
+        ],
+    ),
+}
+"""By heading: the table of verdicts, k, and what the lines of the document's last table are about."""
+
+
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_the_documents_verdicts_are_those_of_the_run(heading):
+    """Up to their rounding."""
+    path, k, rows = SECTIONS[heading]
+    section = re.split(r"\n##+ ", RESULTS.split(f"{heading}\n", 1)[1], maxsplit=1)[0]
+    cells = [line.split("|")[2] for line in section.splitlines() if line.startswith("|") and VERDICT.search(line)]
+    assert len(cells) == len(rows)
+    if not path.exists():
+        pytest.skip(f"needs {path.relative_to(ROOT)}")
+    verdicts = pd.read_parquet(path).query(f"operator == 'all' and k == {k}").set_index(["question", "metric"])
+    for cell, key in zip(cells, rows, strict=True):
+        row = verdicts.loc[key]
+        margin = QUESTIONS[key[0]].parts[key[1]].margin
+        values = [
+            row["value"],
+            row["control_value"],
+            *(margin + row[name] for name in ("difference", "low", "high")),
+        ]
+        numbers = [float(text.replace("−", "-")) for text in re.findall(r"−?\d+\.\d\d", cell)]
+        assert numbers == pytest.approx(values, abs=0.0051), key
+        assert f"] {row['verdict']}" in cell, key
