@@ -28,7 +28,7 @@ _OPERATOR: dict[str, Any] = {"color": GREY, "ls": "", "marker": "|", "ms": 5, "m
 UNITS: dict[str, Callable[[Part], bool]] = {
     "difference of Jaccards": lambda part: part.of == JACCARD,
     "difference of probabilities": lambda part: part.of == PRIMARY and not part.margin,
-    "difference of shares of answers": lambda part: part.of == RATE,
+    "difference of shares": lambda part: part.of == RATE,
     f"ratio − {SERVES}": lambda part: part.margin == SERVES,
     "layers": lambda part: part.of == LAYERS,
 }
