@@ -116,7 +116,7 @@ SENTENCES = [
     "difference 0.300 [0.200, 0.400]: yes.",
     "At k = 1 the own best cost 0.28 probability (all late neurons: 0.80). Where the change reaches the final "
     "residual stream alone, past all later layers, it costs 0.25. As much means that the neurons write the "
-    "answer; what computes it is not shown. Knocked out in some layers alone: 2 to 3 0.50. Problems are "
+    "answer; what computes it is not shown. Knocked out in some layers alone: layer 2 to 3 0.50. Problems are "
     "resampled; operators, formats and directions are fixed.",
 ]
 
@@ -166,7 +166,7 @@ def test_the_figure_has_a_panel_of_losses_one_of_ratios_and_one_of_what_is_kept(
         "contrast in ['loss_of_own_best', 'loss_of_all_late'] and intervention == 'knockout'"
     )
     texts = [text.get_text() for text in dose({"contrasts": alone}, "m", K).legends[0].get_texts()]
-    assert (len(figure.legends[0].get_texts()), texts) == (9, ["the format's own best", "all late neurons"])
+    assert (len(figure.legends[0].get_texts()), texts) == (6, ["the format's own best", "all late neurons"])
     for table in (alone.assign(cells=0), alone.iloc[:0]):
         assert dose({"contrasts": table}, "m", K).get_suptitle().endswith("the model cannot do the problems")
 

@@ -231,9 +231,27 @@ def test_verdicts_that_a_configuration_leaves_undefined(tmp_path):
         rows = "".join(f"w{row},{answer}\n" for row, answer in enumerate(answers))
         config = with_table(tmp_path, f"word,answer\n{rows}", "{word} = ")
         config_check.check(config, SCHEMA)
+        config |= {"train_prompts": 6, "eval_prompts": 6}
         found = [sentence for sentence in undefined_verdicts(config) if "one operator" not in sentence]
         assert len(found) == (said is not None)
         assert all(part in found[0] for part in said or [])
+
+
+def test_a_table_that_is_short_or_has_long_answers_is_named(tmp_path):
+    rows = "".join(f"w{row},{row + 100}\n" for row in range(38))
+    config = with_table(tmp_path, f"word,answer\n{rows}w38,594 apples\nw39,12345\n", "{word} = ")
+    taken = len(config["formats"]) * 20
+    for prompts, short in ((taken // len(config["formats"]), 40 <= taken), (2, False)):
+        sizes = {"train_prompts": prompts // 2, "eval_prompts": prompts // 2}
+        said = list(undefined_verdicts(config | sizes))
+        found = [sentence for sentence in said if "the table has 40 rows" in sentence]
+        assert len(found) == short
+        for sentence in found:
+            assert f"take up to {taken} train and eval prompts" in sentence
+            assert f"eval_prompts to {39 // len(config['formats'])}, or add rows" in sentence
+        (long,) = (sentence for sentence in said if "several tokens" in sentence)
+        assert "operators: 2 of 40 answers" in long
+        assert "'594 apples' by '594'" in long
 
 
 DIGITS = {"models": {"m": {"source": "embedded:embedded-digits"}}, "k": [10, 50]}

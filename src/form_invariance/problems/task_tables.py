@@ -33,6 +33,8 @@ def _read(path: Path, sha256: str | None = None) -> pd.DataFrame:
         for row in reader:
             if "".join(row).strip():
                 rows[reader.line_num] = row
+    except FileNotFoundError:
+        raise UserError(f"the table {path} is not there; its path counts from {Path.cwd()}") from None
     except (OSError, ValueError) as error:
         _refuse(path, one_line(error))
     except csv.Error as error:

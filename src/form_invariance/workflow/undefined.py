@@ -1,7 +1,7 @@
 """Which verdicts a configuration leaves undefined, or to chance, whatever the model answers: warnings."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from form_invariance.experiment.contrasts.questions import QUESTIONS
@@ -40,6 +40,14 @@ def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:
             f"undefined, and {QUESTIONS['same'].label!r} compares with chance alone; add an operator"
         )
     tasks = {name: task_of(operator, config["operands"]) for name, operator in config["operators"].items()}
+    for name, task in tasks.items():
+        rows, most = len(pool(task)) if isinstance(task, TableTask) else 0, most_taken(config)
+        if 0 < rows <= most:
+            yield (
+                f"config key operators.{name}: the table has {rows} rows, but the formats take up to {most} train "
+                "and eval prompts, so perhaps none is left for the means that replace ablated activations; lower "
+                f"train_prompts + eval_prompts to {(rows - 1) // len(config['formats'])}, or add rows"
+            )
     if not all(isinstance(task, TableTask) for task in tasks.values()):
         return
     for name, model in config["models"].items():
@@ -47,8 +55,8 @@ def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:
         if folder is None or not (folder / "tokenizer.json").is_file():
             continue
         tokenizer = load_tokenizer(folder)
-        counts = [_shared_answers(task, config, operator, tokenizer) for operator, task in tasks.items()]
-        shared, rows = map(sum, zip(*counts, strict=True))
+        answers = [_answers(task, config, operator, tokenizer) for operator, task in tasks.items()]
+        shared, rows = sum(map(_shared, answers)), sum(map(len, answers))
         if shared < FEWEST_PAIRS:
             yield (
                 f"config key operators: {shared} of {rows} rows have an answer that begins with the same token as "
@@ -56,13 +64,32 @@ def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:
                 f"{FEWEST_PAIRS} comparisons of such rows and will be undefined; add rows with answers that the "
                 "table already has"
             )
+        texts = [(text, tokenizer.text(token).strip()) for of_task in answers for text, token in of_task]
+        if longer := [(text, first) for text, first in texts if text != first]:
+            text, first = longer[0]
+            yield (
+                f"config key operators: {len(longer)} of {rows} answers have several tokens and are asked by the "
+                f"first, for instance {text!r} by {first!r} (tokenizer of {name}): an answer that begins alike "
+                "counts as right; write shorter answers where that is not meant"
+            )
 
 
-def _shared_answers(
+def most_taken(config: Mapping[str, Any]) -> int:
+    """Problems of an operator that are train or eval prompts of some format, at most."""
+    return int(len(config["formats"]) * (config["train_prompts"] + config["eval_prompts"]))
+
+
+def _shared(answers: Sequence[tuple[str, int]]) -> int:
+    """Rows whose answer begins with the same token as another row's."""
+    counts = Counter(token for _, token in answers)
+    return sum(counts[token] > 1 for _, token in answers)
+
+
+def _answers(
     task: Task, config: Mapping[str, Any], operator: str, tokenizer: PromptTokenizer
-) -> tuple[int, int]:
-    """Rows of a table whose answer begins with the same token as another row's, and all rows."""
+) -> list[tuple[str, int]]:
+    """Text and first token of the answer of each row of a table."""
     template = next(iter(config["formats"].values()))["templates"][operator]
-    tokens = targets(task, tokenizer, template, stated(task, pool(task)), f"operators.{operator}")[1].tolist()
-    counts = Counter(tokens)
-    return sum(counts[token] > 1 for token in tokens), len(tokens)
+    problems = stated(task, pool(task))
+    tokens = targets(task, tokenizer, template, problems, f"operators.{operator}")[1].tolist()
+    return list(zip(problems["target"].astype(str), tokens, strict=True))

@@ -111,8 +111,9 @@ def _written(rows: Rows, primary: pd.DataFrame) -> Answer:
     at_k = row["at_k"]
     losses = table[(table["k"] == at_k) & (table["intervention"] == KNOCKOUT)].set_index("contrast")["first"]
     groups = losses[losses.index.str.startswith(f"loss_of_{LAYERS_OF_BEST}")]
-    names = groups.index.str.removeprefix(f"loss_of_{LAYERS_OF_BEST}").str.replace("_to_", " to ")
-    listed = "; ".join(f"{name} {value:z.2f}" for name, value in zip(names, groups, strict=True))
+    names = groups.index.str.removeprefix(f"loss_of_{LAYERS_OF_BEST}").str.split("_to_")
+    spans = [" to ".join(dict.fromkeys(span)) for span in names]
+    listed = "; ".join(f"layer {span} {value:z.2f}" for span, value in zip(spans, groups, strict=True))
     sentence = (
         f"At k = {at_k} the own best cost {losses[OWN_LOSS]:z.2f} probability (all late neurons: "
         f"{losses[ALL_LOSS]:z.2f}). Where the change reaches the final residual stream alone, past all later "

@@ -143,11 +143,12 @@ def check_left(censuses: Mapping[Cell, tuple[pd.DataFrame, str]], choice: Choice
     for name, operator in censuses:
         dataset, _ = make_dataset(_partners(censuses, name, operator, across), operator, choice)
         taken |= set(map(frozenset, zip(dataset["a"], dataset["b"], strict=True)))
+    formats = len({form for form, _ in censuses})
     for (_, operator), (census, _) in censuses.items():
         uniform = census[census["uniform"]]
         if set(map(frozenset, zip(uniform["a"], uniform["b"], strict=True))) <= taken:
             raise UserError(
                 f"all {len(uniform)} problems of {operator} are train or eval prompts of some format, so that "
-                "none is left for the means that replace ablated activations; lower train_prompts and "
-                "eval_prompts, or raise census_pairs (a table needs more rows)"
+                "none is left for the means that replace ablated activations; lower train_prompts + "
+                f"eval_prompts to {(len(uniform) - 1) // formats}, or raise census_pairs (a table needs more rows)"
             )

@@ -40,9 +40,9 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         f"{jaccard} of the neurons that are among the best {k} of a layer in any format are among them in all "
         f"formats (mean over operators); by chance {chance}, the larger of {neurons} for random neurons of the "
         f"layer and {candidates} for random candidates. If each format is ranked by a part of its "
-        f"prompts, they overlap by {across}; as many parts of one format's prompts overlap by {ceiling}, the "
-        f"most to expect. The Jaccard is surely above chance {in_how_many(beyond_chance(at_size)['low'] > 0)} "
-        f"operators{but}. {_best(again[again['k'] == k], k)} "
+        f"prompts, they overlap by {across}; as many parts of one format's prompts overlap by {ceiling}, which "
+        "equal formats would reach. The Jaccard is surely above chance "
+        f"{in_how_many(beyond_chance(at_size)['low'] > 0)} operators{but}. {_best(again[again['k'] == k], k)} "
         f"{_correlation(tables['format_correlation'])}"
     )
     return [Answer(QUESTIONS["same"].label, sentence, table, ("differing", "overlap"))]

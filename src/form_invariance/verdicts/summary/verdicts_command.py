@@ -33,10 +33,10 @@ def verdicts(*tables: Annotated[Path, OfAnyModel], k: int | None = None, operato
         if shown[model] not in sizes:
             has = ", ".join(map(str, sizes))
             raise UserError(f"--k: {paths[model]} has no verdicts at k = {shown[model]}; it has {has}")
-    legend = LEGEND
+    legend = list(LEGEND)
     if len(by_model) > 1 and not operators:
         print(*side_by_side(by_model, shown), "", sep="\n")
-        legend = (*LEGEND, BETWEEN) if len(by_model) == 2 else LEGEND
+        legend += [BETWEEN] if len(by_model) == 2 else []
     else:
         for model, table in by_model.items():
             print(*verdict_lines(table, model, shown[model], operators), "", sep="\n")
