@@ -129,6 +129,19 @@ def test_what_is_said_of_a_formats_best_is_that_of_plain_loops():
         assert table.loc[(name, k), [*BEST]].to_numpy() == pytest.approx(np.tile(expected, (3, 1)), rel=1e-5)
 
 
+def test_what_rounding_does_to_a_probability_is_no_change():
+    """Two processors' rounding gives one table: a change that float32 cannot tell from none has no sign."""
+    rng = np.random.default_rng(4)
+    cells = {name: of_all(name, rng.normal(size=(1, 4, 9))) for name in "sc"}
+    noise = [
+        {name: replace(cell, probability_change={3: draw}) for name, cell in cells.items()}
+        for draw in rng.normal(scale=2e-6, size=(2, 9))
+    ]
+    first, second = (reliability_table(noisy, [2], 0) for noisy in noise)
+    pd.testing.assert_frame_equal(first, second)
+    assert set(first["raising"].dropna()) == {0}
+
+
 def test_nothing_is_said_of_the_best_of_a_format_that_has_none():
     table = reliability_table({name: of_all(name, np.full((1, 4, 9), -1.0)) for name in "sc"}, [2], 0)
     assert table[[*BEST]].isna().all(axis=None)

@@ -30,6 +30,9 @@ from form_invariance.stages.overlap.table import BEST
 from form_invariance.statistics import UNSEEN, bootstrap_weights, normal_interval
 from form_invariance.tables.columns import EVERY_LAYER
 
+ROUNDING = 1e-4
+"""A smaller mean change of a probability is none: float32 rounds it by up to 2e-6, each processor differently."""
+
 
 def overlap_table(cells: Mapping[str, Effects], ks: Sequence[int], resamples: int, seed: int) -> pd.DataFrame:
     """Intersection, union and Jaccard of all formats and of each pair, by layer and pooled.
@@ -195,14 +198,15 @@ def reliability_table(cells: Mapping[str, Effects], ks: Sequence[int], seed: int
 def _best(cell: Effects, layers: Sequence[int], ks: Sequence[int]) -> Iterator[tuple[float, ...]]:
     """Each k and the columns `BEST` of one format; NaN where it has no member."""
 
+    changes = {layer: np.where(np.abs(by) < ROUNDING, 0, by) for layer, by in cell.probability_change.items()}
+
     def both(layer: int) -> list[np.ndarray]:
-        falls = -cell.probability_change[layer]
-        return [cell.ranks(layer)[None], cell.ranks(layer, lambda _: falls)[None]]
+        return [cell.ranks(layer)[None], cell.ranks(layer, lambda _: -changes[layer])[None]]
 
     tables = []
     for layer in layers:
         sizes = pd.DataFrame(np.abs(cell.by_prompt(layer)))  # (P, C)
-        columns = {"raising": cell.probability_change[layer] > 0, "largest_prompt": sizes.max() / sizes.sum()}
+        columns = {"raising": changes[layer] > 0, "largest_prompt": sizes.max() / sizes.sum()}
         tables.append(pd.DataFrame({"rank": cell.ranks(layer)[cell.candidates[layer]], **columns}))
     candidates = pd.concat(tables)
     for k, by_probability in zip(ks, pooled_jaccards(both, layers, ks)[0], strict=True):

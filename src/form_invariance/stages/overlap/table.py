@@ -25,7 +25,9 @@ BEST = {
         "Jaccard of the format's top k and those of its candidates whose patch lowers the right answer's "
         "probability most in the mean, pooled over the late layers; NaN in across_parts, as the next two"
     ),
-    "raising": number("share of its top k whose patch raises the right answer's probability in the mean"),
+    "raising": number(
+        "share of its top k whose patch raises the right answer's probability in the mean, by at least 1e-4"
+    ),
     "largest_prompt": number(
         "median over its top k of one prompt's share: largest |effect| / sum of |effect| over the prompts, each a "
         "mean over the draws"
