@@ -7,15 +7,21 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
+from form_invariance.beyond.dose.figure import CONTROLS
+from form_invariance.beyond.dose.figure import LOOKS as LOSSES
 from form_invariance.beyond.residual_exchange.figure import LOOKS, SURVIVING
 from form_invariance.beyond.residual_exchange.table import COPIED, MLP, OTHERS, OWN
-from form_invariance.drawing.lines import DASHED, Look, line_grid, spread
+from form_invariance.drawing.lines import DASHED, Look, line, line_grid, spread
 from form_invariance.drawing.style import COLOURS, save
+from form_invariance.experiment.contrasts.entries import OWN_LOSS, PRIMARY
+from form_invariance.experiment.contrasts.rows import overall
+from form_invariance.experiment.intervention_kinds import KNOCKOUT
+from form_invariance.tables.columns import ALL
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PICTURES = Path(sys.argv[1] if sys.argv[1:] else ROOT / "results/qwen"), ROOT / "docs/figures"
 MODELS = ("qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b")
-COPIES = ("dose", "tasks", "differing")
+COPIES = ("tasks", "differing")
 """Figures of the first model."""
 PANEL = ["model", "layer"]
 
@@ -62,8 +68,25 @@ def probes() -> Figure:
     return line_grid(pd.concat(lines), "layer", looks, "accuracy", title, col="model").figure
 
 
+def dose() -> Figure:
+    """Probability lost by knockout of the best neurons at the last token, by size."""
+    lines, operators = [], set()
+    for model in MODELS:
+        table = pd.read_parquet(RESULTS / model / "shared/contrasts.parquet")
+        table = table[(table["metric"] == PRIMARY) & (table["intervention"] == KNOCKOUT)]
+        table = table[table["contrast"].isin(LOSSES)]
+        operators |= set(table.loc[table["cells"] > 0, "operator"]) - {ALL}
+        rows = overall(table)
+        own = rows[rows["contrast"] == OWN_LOSS]
+        name = f"{model}, n = {own['prompts'].max()} in {own['cells'].max()} cells"
+        rows = rows.assign(**rows[["low", "high"]].mask(rows["contrast"].isin(CONTROLS)), model=name)
+        lines.append(line(rows, rows["contrast"], "first", "low", "high"))
+    title = f"The k best neurons of each late layer, at the last token ({', '.join(sorted(operators))})"
+    return line_grid(pd.concat(lines), "k", LOSSES, "probability lost by knockout", title, col="model").figure
+
+
 if __name__ == "__main__":
-    for name, draw in (("residual_exchange", exchange), ("arrival_probes", probes)):
+    for name, draw in (("residual_exchange", exchange), ("arrival_probes", probes), ("dose", dose)):
         save(draw(), [PICTURES / f"qwen_{name}.png"])
     for name in COPIES:
         shutil.copy(RESULTS / "figures" / MODELS[0] / f"{name}.png", PICTURES / f"qwen_{name}.png")
