@@ -7,14 +7,13 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from form_invariance.beyond.dose.figure import CONTROLS
 from form_invariance.beyond.dose.figure import LOOKS as LOSSES
+from form_invariance.beyond.dose.figure import over_cells
 from form_invariance.beyond.residual_exchange.figure import LOOKS, SURVIVING
 from form_invariance.beyond.residual_exchange.table import COPIED, MLP, OTHERS, OWN
 from form_invariance.drawing.lines import DASHED, Look, line, line_grid, spread
 from form_invariance.drawing.style import COLOURS, save
-from form_invariance.experiment.contrasts.entries import OWN_LOSS, PRIMARY
-from form_invariance.experiment.contrasts.rows import overall
+from form_invariance.experiment.contrasts.entries import OWN_LOSS
 from form_invariance.experiment.intervention_kinds import KNOCKOUT
 from form_invariance.tables.columns import ALL
 
@@ -73,15 +72,17 @@ def dose() -> Figure:
     lines, operators = [], set()
     for model in MODELS:
         table = pd.read_parquet(RESULTS / model / "shared/contrasts.parquet")
-        table = table[(table["metric"] == PRIMARY) & (table["intervention"] == KNOCKOUT)]
-        table = table[table["contrast"].isin(LOSSES)]
-        operators |= set(table.loc[table["cells"] > 0, "operator"]) - {ALL}
-        rows = overall(table)
+        operators |= set(table.loc[(table["contrast"] == OWN_LOSS) & (table["cells"] > 0), "operator"]) - {ALL}
+        rows = over_cells(table)
+        rows = rows[(rows["intervention"] == KNOCKOUT) & rows["contrast"].isin(LOSSES)]
         own = rows[rows["contrast"] == OWN_LOSS]
         name = f"{model}, n = {own['prompts'].max()} in {own['cells'].max()} cells"
-        rows = rows.assign(**rows[["low", "high"]].mask(rows["contrast"].isin(CONTROLS)), model=name)
+        rows = rows.assign(model=name)
         lines.append(line(rows, rows["contrast"], "first", "low", "high"))
-    title = f"The k best neurons of each late layer, at the last token ({', '.join(sorted(operators))})"
+    title = (
+        f"The k best neurons of each late layer, at the last token ({', '.join(sorted(operators))})\n"
+        "n: right answers; bands: 95 % intervals over problems"
+    )
     return line_grid(pd.concat(lines), "k", LOSSES, "probability lost by knockout", title, col="model").figure
 
 

@@ -40,13 +40,14 @@ def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:
             f"undefined, and {QUESTIONS['same'].label!r} compares with chance alone; add an operator"
         )
     tasks = {name: task_of(operator, config["operands"]) for name, operator in config["operators"].items()}
+    formats = len(config["formats"])
+    most = formats * (config["train_prompts"] + config["eval_prompts"])
     for name, task in tasks.items():
-        rows, most = len(pool(task)) if isinstance(task, TableTask) else 0, most_taken(config)
-        if 0 < rows <= most:
+        if isinstance(task, TableTask) and (rows := len(pool(task))) <= most:
             yield (
                 f"config key operators.{name}: the table has {rows} rows, but the formats take up to {most} train "
                 "and eval prompts, so perhaps none is left for the means that replace ablated activations; lower "
-                f"train_prompts + eval_prompts to {(rows - 1) // len(config['formats'])}, or add rows"
+                f"train_prompts + eval_prompts to {(rows - 1) // formats}, or add rows"
             )
     if not all(isinstance(task, TableTask) for task in tasks.values()):
         return
@@ -72,11 +73,6 @@ def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:
                 f"first, for instance {text!r} by {first!r} (tokenizer of {name}): an answer that begins alike "
                 "counts as right; write shorter answers where that is not meant"
             )
-
-
-def most_taken(config: Mapping[str, Any]) -> int:
-    """Problems of an operator that are train or eval prompts of some format, at most."""
-    return int(len(config["formats"]) * (config["train_prompts"] + config["eval_prompts"]))
 
 
 def _shared(answers: Sequence[tuple[str, int]]) -> int:

@@ -43,14 +43,19 @@ def _panel(axes: Axes, rows: pd.DataFrame, value: str, low: str, high: str, look
         line_plot(axes, drawn, "k", looks)
 
 
-def dose(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
-    """Loss by knockout, its ratio to the own loss, and the gain of sets that are kept alone, by size."""
-    rows = overall(tables["contrasts"])
-    rows = rows[rows["metric"] == PRIMARY]
+def over_cells(contrasts: pd.DataFrame) -> pd.DataFrame:
+    """The contrasts of probability over all cells that are drawn; controls have no band."""
+    rows = overall(contrasts)
+    rows = rows[(rows["metric"] == PRIMARY) & rows["contrast"].isin([*LOOKS, *RATIOS])]
     # Where some cells share no neuron, the mean over the others is of other problems.
     rows = rows[(rows["cells"] > 0) & (rows["cells"] == rows["cells"].max())]
+    return rows.assign(**rows[["low", "high"]].mask(rows["contrast"].isin(CONTROLS)))
+
+
+def dose(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
+    """Loss by knockout, its ratio to the own loss, and the gain of sets that are kept alone, by size."""
+    rows = over_cells(tables["contrasts"])
     heading = f"{title}: the k best neurons of each late layer, at the last token"
-    rows = rows.assign(**rows[["low", "high"]].mask(rows["contrast"].isin(CONTROLS)))
     lost = rows[rows["intervention"] == KNOCKOUT]
     if not lost["contrast"].isin(LOOKS).any():
         return style.nothing(heading, "the model cannot do the problems")

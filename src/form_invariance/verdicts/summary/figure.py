@@ -95,7 +95,7 @@ def _draw(axes: Axes, names: list[str], drawn: pd.DataFrame, decided: pd.DataFra
         of_question = drawn[drawn["question"] == question]
         each = of_question.loc[of_question["operator"] != ALL, "difference"]
         axes.plot(each, [y] * len(each), **_OPERATOR)
-        if len(of_question) and "difference" in row:
+        if len(of_question):
             axes.plot([row["low"], row["high"]], [y, y], **_WHOLE)
             axes.plot(row["difference"], y, "o", color=COLOURS[0])
         axes.text(0.99, y, said(row), transform=axes.get_yaxis_transform(), ha="right", va="bottom")
