@@ -13,7 +13,7 @@ from form_invariance.experiment.answers import Answer, read_answers, write_answe
 from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.paper.tables import CAPTIONS
 from form_invariance.report import page
-from form_invariance.report.verdicts import verdict_rows
+from form_invariance.report.verdicts import extents, verdict_rows
 from form_invariance.verdicts.summary.answer import QUESTION
 from form_invariance.verdicts.summary.table import VERDICTS
 
@@ -109,6 +109,7 @@ def verdict(*rows):
     operators = "+ -0.10 no; - +0.20 yes"
     found = [(QUESTIONS[name].compared, next(iter(QUESTIONS[name].parts)), *numbers) for name, *numbers in rows]
     alike = {"operator": operators, "k": 50, "at_k": 50, "value": 0.4, "control_value": 0.1}
+    alike |= {"cells": 6, "prompts": 1200}
     table = filled(VERDICTS, found, "question metric difference low high verdict", **alike)
     return Answer(QUESTION, "At k = 50: ...", table)
 
@@ -141,6 +142,11 @@ def test_intervals_are_drawn_where_their_numbers_are():
     assert middle == pytest.approx(ends[1][0] + scale / 2, abs=0.1)
     assert ends[0][0] == pytest.approx(middle + 0.1 * scale, abs=0.11)
     assert ends[1][1] == pytest.approx(middle + 0.1 * scale, abs=0.11)
+
+
+def test_the_page_says_what_its_prompts_are_too_few_to_decide():
+    (row,) = extents(TWO | {"p": [verdict(("necessary", 0.2, -0.05, 0.45, "undecided"))]})
+    assert row.startswith("p: n = 1,200 right answers in 6 cells. Knockouts that differ by less than about 0.25 of ")
 
 
 def test_a_ratio_has_a_threshold_and_a_difference_has_none():

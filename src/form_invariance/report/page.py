@@ -13,7 +13,7 @@ from form_invariance.errors import UserError
 from form_invariance.experiment.answers import UNDEFINED, Answer
 from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.page.make import data_uri, make_page
-from form_invariance.report.verdicts import verdict_of, verdict_rows, with_minus
+from form_invariance.report.verdicts import extents, verdict_of, verdict_rows, with_minus
 from form_invariance.tables.files import reading
 from form_invariance.verdicts.summary.answer import QUESTION
 
@@ -132,6 +132,7 @@ def render(
         title=f"Form invariance of {', '.join(answers)}",
         models=list(answers),
         verdicts=[{**row, "anchor": places.get(row["name"])} for row in verdict_rows(answers)],
+        extents=list(extents(answers)),
         sizes=sorted({int(k) for verdict in verdicts.values() if verdict for k in verdict.table["k"]}),
         decided=[_shown(verdict, {}, model) for model, verdict in verdicts.items() if verdict],
         asked=main_sections,

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from form_invariance.experiment.answers import Answer
 from form_invariance.experiment.contrasts.questions import QUESTIONS, Question
 from form_invariance.verdicts.summary.answer import QUESTION
-from form_invariance.verdicts.summary.lines import NOTHING, numbers
+from form_invariance.verdicts.summary.lines import NOTHING, extent, numbers
 
 _WIDTH, _HEIGHT, _MARGIN = 132, 18, 6
 
@@ -43,6 +43,22 @@ def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]
         for name, question in QUESTIONS.items()
         if any(name in by_question for by_question in rows)
     ]
+
+
+def extents(answers: Mapping[str, Sequence[Answer]]) -> Iterator[str]:
+    """Of each model that has a knockout: its right answers, and what they are too few to decide.
+
+    Args:
+        answers: of each model.
+    """
+    for model, model_answers in answers.items():
+        row = _by_question(verdict_of(model_answers)).get("necessary")
+        if row and math.isfinite(row["high"] - row["low"]):
+            yield (
+                f"{model}: {extent(row)}. Knockouts that differ by less than about "
+                f"{(row['high'] - row['low']) / 2:.2f} of {row['metric']} stay undecided; more eval_prompts decide "
+                "smaller differences."
+            )
 
 
 def with_minus(text: str) -> str:

@@ -146,8 +146,8 @@ def _head_exchange(cell: Cell) -> float:
     donors = config["eval_prompts"] * len(config["formats"])
     # Each head alone and, on half of the prompts, with all before it. A head has 64 dimensions.
     runs = 1.5 * size.d_model / 64
-    # From a layer after two thirds on
-    return donors * runs * (size.inside * 2 / 3 + size.unembedding) + cell.passes(2 * donors)
+    # The last third of the layers; each prompt runs as a target and, once for an operator, as a donor.
+    return donors * runs * (size.inside * 2 / 3 + size.unembedding) + cell.passes(2 * config["eval_prompts"])
 
 
 def _engine_check(cell: Cell) -> float:

@@ -11,11 +11,12 @@ from matplotlib.lines import Line2D
 
 from form_invariance.drawing import style
 from form_invariance.drawing.style import COLOURS, GREY
+from form_invariance.experiment.answers import FIXED
 from form_invariance.experiment.contrasts.entries import PRIMARY
 from form_invariance.experiment.contrasts.questions import JACCARD, LAYERS, QUESTIONS, SERVES, Part
 from form_invariance.experiment.contrasts.values import RATE
 from form_invariance.tables.columns import ALL
-from form_invariance.verdicts.summary.lines import pairs, part_of, said, sides, verdicts_at
+from form_invariance.verdicts.summary.lines import extent, pairs, part_of, said, sides, verdicts_at
 from form_invariance.verdicts.summary.table import VERDICTS
 
 INPUTS = {"summary": {"verdicts": VERDICTS}}
@@ -55,15 +56,21 @@ def summary(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
             axes = grid[row + number // across * len(units), number % across]
             axes.set(xlabel=unit, xlim=(low - 0.05 * (high - low), high + 0.7 * (high - low)))
             _draw(axes, names, drawn[model], decided[model])
-            axes.set_title(model if not row else "")
+            axes.set_title("" if row else f"{model}{_extent(decided[model])}")
             axes.set_yticks(range(len(names)), [""] * len(names))
             if not number % across:
                 axes.set_yticklabels([QUESTIONS[name].label for name in names], va="bottom")
                 _say_what_is_compared(axes, names, pd.concat(decided.values()))
     figure.suptitle(f"{title}: k = {k} best neurons of each layer")
-    whole = Line2D([], [], marker="o", label="all operators, with the 95 % interval", **_WHOLE)
+    whole = Line2D([], [], marker="o", label=f"all operators, with the 95 % interval ({FIXED})", **_WHOLE)
     style.legend_below(figure, [whole, Line2D([], [], label="each operator", **_OPERATOR)])
     return figure
+
+
+def _extent(decided: pd.DataFrame) -> str:
+    """A line that says how many answers knockouts are over; nothing if no neuron is shared."""
+    rows = decided[(decided["question"] == "necessary") & (decided["verdict"] != "undefined")].to_dict("records")
+    return f"\n{extent(rows[0])}" if rows else ""
 
 
 def _first(question: str) -> Part:

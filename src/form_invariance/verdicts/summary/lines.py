@@ -158,6 +158,11 @@ def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
     return NOTHING
 
 
+def extent(row: Mapping[Hashable, Any]) -> str:
+    """How many right answers an ablation is over."""
+    return f"n = {row['prompts']:,} right answers in {row['cells']} cell{'s' * (row['cells'] != 1)}"
+
+
 def pairs(row: Mapping[Hashable, Any]) -> str:
     """How many pairs a difference of rates is over, since questions differ in them; else nothing."""
     return f", n={row['prompts']:,}" if part_of(row).of == RATE else ""
