@@ -146,7 +146,7 @@ def test_intervals_are_drawn_where_their_numbers_are():
 
 def test_the_page_says_what_its_prompts_are_too_few_to_decide():
     (row,) = extents(TWO | {"p": [verdict(("necessary", 0.2, -0.05, 0.45, "undecided"))]})
-    assert row.startswith("p: n = 1,200 right answers in 6 cells. Knockouts that differ by less than about 0.25 of ")
+    assert row.startswith("p: n = 1,200 right answers in 6 cells. Differences below about 0.25 (")
 
 
 def test_a_ratio_has_a_threshold_and_a_difference_has_none():

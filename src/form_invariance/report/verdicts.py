@@ -54,10 +54,10 @@ def extents(answers: Mapping[str, Sequence[Answer]]) -> Iterator[str]:
     for model, model_answers in answers.items():
         row = _by_question(verdict_of(model_answers)).get("necessary")
         if row and math.isfinite(row["high"] - row["low"]):
+            half = (row["high"] - row["low"]) / 2
             yield (
-                f"{model}: {extent(row)}. Knockouts that differ by less than about "
-                f"{(row['high'] - row['low']) / 2:.2f} of {row['metric']} stay undecided; more eval_prompts decide "
-                "smaller differences."
+                f"{model}: {extent(row)}. Differences below about {half:.2f} ({row['metric']}, lost by knockout) "
+                "stay undecided; raise eval_prompts to decide smaller ones."
             )
 
 
