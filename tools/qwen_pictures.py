@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from form_invariance.beyond.dose.figure import LOOKS as LOSSES
-from form_invariance.beyond.dose.figure import over_cells
+from form_invariance.beyond.dose.figure import LOST, over_cells
 from form_invariance.beyond.residual_exchange.figure import LOOKS, SURVIVING
 from form_invariance.beyond.residual_exchange.table import COPIED, MLP, OTHERS, OWN
 from form_invariance.drawing.lines import DASHED, Look, line, line_grid, spread
@@ -83,7 +83,7 @@ def dose() -> Figure:
         f"The k best neurons of each late layer, at the last token ({', '.join(sorted(operators))})\n"
         "n: right answers; bands: 95 % intervals over problems"
     )
-    return line_grid(pd.concat(lines), "k", LOSSES, "probability lost by knockout", title, col="model").figure
+    return line_grid(pd.concat(lines), "k", LOSSES, LOST, title, col="model").figure
 
 
 if __name__ == "__main__":

@@ -16,13 +16,13 @@ from form_invariance.beyond.family_knockout import compute
 from form_invariance.beyond.family_knockout.answer import answer
 from form_invariance.beyond.family_knockout.compute import Carriers, GridPrompts, carriers, cell_pairs, paired_sets
 from form_invariance.beyond.family_knockout.figure import family_knockout
-from form_invariance.beyond.family_knockout.table import FAMILY_KNOCKOUT, METRICS
+from form_invariance.beyond.family_knockout.table import FAMILY_KNOCKOUT, LOSSES
 from form_invariance.errors import UserError
 from form_invariance.experiment import intervene
 from form_invariance.experiment.contrasts.engine import described, over_cells, problems_of
 from form_invariance.problems.templates import render
 from form_invariance.randomness import generator
-from form_invariance.stages.heuristics.names import MATCHED, SHARED, family
+from form_invariance.stages.heuristics.names import SHARED, family
 from form_invariance.stages.heuristics.pairs import Grid, make_grid
 from form_invariance.tables.columns import ALL
 
@@ -104,7 +104,7 @@ def test_losses_equal_hooks(tiny, run, tiny_folder, center, monkeypatch):
             mask[layers[chosen[:, prompt]] - 2, neurons[chosen[:, prompt]]] = True
             z = oracles.ablated(bridge, one, 2, mask, plain[2:], slice(-1, None))
             after = oracles.readout(z, wanted, center)
-            for metric in METRICS:
+            for metric in LOSSES:
                 expected = before[metric] - after[metric]
                 limit = 1e-7 if metric == "probability" else 2e-4
                 np.testing.assert_allclose(lost[metric][number, prompt], expected, atol=limit)
@@ -159,16 +159,16 @@ def test_a_cells_rows_are_of_the_streams_of_their_seed(monkeypatch):
     prompts, names = prompts_of(80, 3), ("word", "addition")
     modulo = [(2 + n % 2, n, f"op{1 + n % 2}_{n % 7}mod7") for n in range(14)]
     ranges = [(2 + n % 2, 20 + n, f"op1_range_{10 * n}_{10 * n + 20}") for n in range(4)]
-    given = {SHARED: labels(*modulo, *ranges), MATCHED[0]: labels(*modulo[3:], *ranges)}
+    given = {SHARED: labels(*modulo, *ranges), "matched_variance": labels(*modulo[3:], *ranges)}
     seen = []
-    values = {metric: np.random.default_rng(1).normal(size=(2 * 6, 80)) for metric in METRICS}
+    values = {metric: np.random.default_rng(1).normal(size=(2 * 6, 80)) for metric in LOSSES}
     values["probability"][0] += 1  # of all families together, of the shared neurons
     monkeypatch.setattr(compute, "losses", lambda *four: seen.append(four) or values)
     pairs = list(cell_pairs("run", prompts, given, names, "center", 50, 7))
     ((run, own_prompts, sets, center),) = seen
     assert (run, own_prompts, center) == ("run", prompts, "center")
     every = [(kind, own) for kind, some in given.items() for own in carriers(some, prompts.pairs)]
-    assert [key for key, _ in pairs] == [(kind, own.family, metric) for kind, own in every for metric in METRICS]
+    assert [key for key, _ in pairs] == [(kind, own.family, metric) for kind, own in every for metric in LOSSES]
     partly = False
     for number, (kind, own) in enumerate(every):
         both = paired_sets(own, generator(7, "family-knockout", *names, kind, own.family))
@@ -177,7 +177,7 @@ def test_a_cells_rows_are_of_the_streams_of_their_seed(monkeypatch):
         used = sizes > 0
         partly |= not used.all()
         problems = problems_of("addition", prompts.pairs.a[used], prompts.pairs.b[used])
-        for metric, (_, tried) in zip(METRICS, pairs[3 * number :], strict=False):
+        for metric, (_, tried) in zip(LOSSES, pairs[3 * number :], strict=False):
             same = pair(*values[metric][2 * number : 2 * number + 2, used], problems, 50, 7)
             np.testing.assert_array_equal([tried.pair.first, tried.pair.second], [same.first, same.second])
             assert tried.pair.prompts == (used.sum(),)
@@ -187,7 +187,7 @@ def test_a_cells_rows_are_of_the_streams_of_their_seed(monkeypatch):
     table = compute.family_knockout_table(cells, 100)
     whole = table.query("k == 100 and format == operator == 'all' and neurons == 'shared' and family == 'all'")
     said = whole.set_index("metric")["verdict"].eq("yes").to_dict()
-    assert said == {metric: metric == "probability" for metric in METRICS}
+    assert said == {metric: metric == "probability" for metric in LOSSES}
     (found,) = answer({"family_knockout": table}, 100)
     row = whole.set_index("metric").loc["probability"]
     assert f"they cost {row['first']:z.3f} of the answer's probability" in found.sentence
@@ -205,7 +205,7 @@ def test_a_cells_rows_are_of_the_streams_of_their_seed(monkeypatch):
 
 def test_a_family_whose_rule_never_holds_has_no_numbers(monkeypatch):
     never = labels((2, 5, "op1_range_500_600"))
-    monkeypatch.setattr(compute, "losses", lambda *_: {metric: np.ones((4, 10)) for metric in METRICS})
+    monkeypatch.setattr(compute, "losses", lambda *_: {metric: np.ones((4, 10)) for metric in LOSSES})
     cell = dict(cell_pairs(None, prompts_of(10, 0), {SHARED: never}, ("f", "o"), True, 10, 0))
     key, tried = next(iter(cell.items()))
     known = {(name, "o"): {key: replace(tried, ablated=size)} for name, size in (("g", 3.0), ("h", 5.0))}

@@ -8,7 +8,7 @@ from form_invariance.randomness import generator
 from form_invariance.stages.heuristics import activations, baselines, pairs
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.baselines import MIXED, directions, labelled_neurons, mean_effects
-from form_invariance.stages.heuristics.names import DIRECTION, MATCHED, NOISE, SHARED
+from form_invariance.stages.heuristics.names import DIRECTION, MATCHED_BASELINES, NOISE, SHARED
 from form_invariance.stages.heuristics.pairs import grid_prompts, make_grid
 from form_invariance.stages.heuristics.smoothness import random_maps
 from form_invariance.stages.heuristics.table import ordered
@@ -18,15 +18,15 @@ SHARED_NEURONS = pd.DataFrame({"layer": [3, 1, 3], "neuron": [70, 5, 2]})
 
 def values(width=80):
     rng = np.random.default_rng(0)
-    return [{layer: rng.random(width) for layer in (1, 3)} for _ in MATCHED]
+    return [{layer: rng.random(width) for layer in (1, 3)} for _ in MATCHED_BASELINES]
 
 
 def test_matched_neurons_are_drawn_by_a_stream_for_each_kind_operator_and_layer():
     variance, effects = values()
     table = labelled_neurons(SHARED_NEURONS, variance, effects, 5, "addition")
-    assert table["neurons"].unique().tolist() == [SHARED, *MATCHED, DIRECTION, NOISE]
+    assert table["neurons"].unique().tolist() == [SHARED, *MATCHED_BASELINES, DIRECTION, NOISE]
     assert table.index.equals(pd.RangeIndex(len(table)))
-    for kind, own in zip(MATCHED, (variance, effects), strict=True):
+    for kind, own in zip(MATCHED_BASELINES, (variance, effects), strict=True):
         for layer, shared in ((1, [5]), (3, [2, 70])):
             mask = np.isin(np.arange(80), shared)
             drawn = draw_control(mask, own[layer], generator(5, "labels", kind, "addition", layer))
@@ -66,7 +66,7 @@ def test_each_kind_of_baseline_is_a_sample(monkeypatch):
     monkeypatch.setattr(baselines, "MOST_BASELINES", 40)
     table = labelled_neurons(shared, *values(), 5, "addition")
     assert table["neurons"].value_counts().to_dict() == {SHARED: 60} | dict.fromkeys(
-        [*MATCHED, DIRECTION, NOISE], 40
+        [*MATCHED_BASELINES, DIRECTION, NOISE], 40
     )
     by_layer = table[table["neurons"] != SHARED].groupby(["layer", "neurons"])["neuron"]
     sizes = by_layer.size().unstack()
@@ -113,6 +113,6 @@ def test_every_population_has_maps_of_its_own(tiny, monkeypatch):
             expected = [part[0] for part in of(layer, [neuron])]
         np.testing.assert_allclose(maps[place], expected[0], atol=2e-5)
         np.testing.assert_allclose(written[place], expected[1], atol=2e-5)
-    for some in (rows[rows["neurons"] == MATCHED[0]], rows[:0]):
+    for some in (rows[rows["neurons"] == "matched_variance"], rows[:0]):
         maps, written = activations.cell_maps(model, tokenizer, template, "addition", grid, some, 5)
         assert (maps.shape, written.shape) == ((len(some), 144), (len(some), 23))

@@ -73,6 +73,16 @@ def with_half_means(
         yield cache, [replace(neuron_set, label=label) for neuron_set, label in zip(ranked, labels, strict=True)]
 
 
+def matching_values(variance: np.ndarray, effects: np.ndarray) -> dict[str, np.ndarray]:
+    """What kinds of controls are matched by, by name, (late layers, m); NaN = not available.
+
+    Args:
+        variance: of the last token's activations.
+        effects: mean indirect effects.
+    """
+    return {"variance": variance, "effect": effects}
+
+
 def controls(
     circuit: np.ndarray,
     k: int,
@@ -88,7 +98,7 @@ def controls(
     Args:
         circuit: bool, (late layers, m).
         kinds: of `neuron_sets.KINDS`.
-        values: what kinds are matched by (variance, effect), (late layers, m), NaN = not available.
+        values: of `matching_values`.
         names: of the random streams.
     """
     for kind in kinds:

@@ -43,7 +43,7 @@ def divergence(model: Decoder, x: Tensor) -> Tensor:
     return torch.stack(sums)
 
 
-METRICS: dict[str, Callable[[Decoder, Tensor, Tensor, Tensor], Tensor]] = {
+RANKING_METRICS: dict[str, Callable[[Decoder, Tensor, Tensor, Tensor], Tensor]] = {
     "indirect_effect": lambda model, x, moved, change: indirect_effect(moved[..., 1], moved[..., 0]),
     "probability": lambda model, x, moved, change: -change,
     "logit_difference": lambda model, x, moved, change: moved[..., 1] - moved[..., 0],
@@ -76,7 +76,7 @@ def effects_beside_clean(
         ordinary: the answers' log-probabilities in the ordinary pass, (B, 1, 2).
         answers: token ids of the clean and of the corrupt answer, (B, 2).
         near: of the same prompts; None reads out every patch in full.
-        metric: of `METRICS`.
+        metric: of `RANKING_METRICS`.
 
     Returns:
         Effects, and changes of the clean answer's probability, (2, B, N), float64: a strong effect may exceed
@@ -95,7 +95,7 @@ def effects_beside_clean(
         raise RuntimeError(f"layer {layer}: replay differs from the ordinary pass by {error:.1e} in log P")
     moved = (logs[:, 1:] - clean).double()
     change = clean[..., 0].double().exp() * moved[..., 0].expm1()
-    effects = METRICS[metric](model, x, moved, change)
+    effects = RANKING_METRICS[metric](model, x, moved, change)
     if not effects.isfinite().all():
         raise RuntimeError(f"layer {layer}: an effect is not a finite number; use --dtype float32")
     return torch.stack([effects, change])

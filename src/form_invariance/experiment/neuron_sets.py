@@ -41,8 +41,8 @@ COMMON, OWN_ONLY, OTHER_ONLY = "common_with_", "not_in_", "only_in_"
 """Before the name of another format: what the own best have in common with its best, and what only either has."""
 
 CONTROLS = {name: kind for name, kind in KINDS.items() if name != CIRCUIT}
-MATCHED = {name: kind for name, kind in CONTROLS.items() if kind.matched_by in ("variance", "effect")}
-"""The controls of the tests on other tasks, which know these values."""
+MATCHED = {name: kind for name, kind in CONTROLS.items() if kind.matched_by}
+"""The controls that are like the circuit in a value (`controls.matching_values`)."""
 
 EQUAL_NORM, RANDOM_DIRECTION = "equal_norm", "random_direction"
 """Controls whose change of the residual stream is as large as the set's, for each prompt and layer: as many other

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from form_invariance.experiment.controls import NOT_DRAWN, Draws, NeuronSet, controls
+from form_invariance.experiment.controls import NOT_DRAWN, Draws, NeuronSet, controls, matching_values
 from form_invariance.experiment.means import read_means
 from form_invariance.experiment.membership import Effects
 from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT, HALVES, MATCHED
@@ -85,8 +85,7 @@ def circuit_controls(
     """The matched controls of every operator's circuit in one format; a circuit without neurons has none.
 
     Args:
-        values: what controls are matched by (variance, effect), (late layers, m), NaN = not available, of every
-            operator in the format.
+        values: of `matching_values`, of every operator in the format.
     """
     for operator, operator_values in values.items():
         members = ranked.shared(k, operator)
@@ -96,7 +95,7 @@ def circuit_controls(
 
 def matched_by(effects: Effects, variance: np.ndarray) -> dict[str, np.ndarray]:
     """What the controls of a cell are matched by, (late layers, m); `variance` of the last token's activations."""
-    return {"variance": variance, "effect": np.stack([effects.means(layer) for layer in effects.candidates])}
+    return matching_values(variance, np.stack([effects.means(layer) for layer in effects.candidates]))
 
 
 def matched_in(

@@ -5,7 +5,7 @@ import pandas as pd
 import torch
 
 from form_invariance.errors import UserError
-from form_invariance.experiment.indirect_effect import METRICS
+from form_invariance.experiment.indirect_effect import RANKING_METRICS
 from form_invariance.experiment.run import Run
 from form_invariance.library.models import as_loaded
 from form_invariance.library.prompts import accepted_of, mask_of, same_number, tensors_of
@@ -67,8 +67,8 @@ def exact_effects(
         Columns layer, neuron, effect (mean over the prompts) and deviation (sample standard deviation over
         them; 0 of a single prompt), the largest effect first.
     """
-    if not isinstance(metric, str) or metric not in METRICS:
-        raise UserError(f"metric: {shown(metric)} must be one of {', '.join(METRICS)}")
+    if not isinstance(metric, str) or metric not in RANKING_METRICS:
+        raise UserError(f"metric: {shown(metric)} must be one of {', '.join(RANKING_METRICS)}")
     train = _train(model, clean, corrupt)
     layer_neurons = {layer: np.arange(model.width) for layer in model.late}
     if neurons is not None:

@@ -28,6 +28,7 @@ LOOKS = {
     ALL_LOSS: Look("black", dashes=DASH_DOT, width=0.7, label="all late neurons"),
 }
 """By contrast, in the order of the legend."""
+LOST = "probability lost by knockout"
 RATIOS = {
     "other_formats_minus_own": LOOKS["loss_of_other_formats_best"],
     "other_operators_minus_own": LOOKS["loss_of_other_operators_best"],
@@ -62,7 +63,7 @@ def dose(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     figure, panels = style.panels(1, 3, height=2.1)
     losses, ratios, gains = panels[0]
     _panel(losses, lost, "first", "low", "high", LOOKS)
-    losses.set_ylabel("probability lost by knockout")
+    losses.set_ylabel(LOST)
     _panel(ratios, lost, "ratio", "ratio_low", "ratio_high", RATIOS)
     ratios.axhline(1, color="black", lw=0.6, ls=":")
     ratios.set_ylabel("loss / loss by the own best")

@@ -10,7 +10,7 @@ from form_invariance.experiment.options import Bootstrap, Centred, Files, RunOpt
 from form_invariance.experiment.run import load_run, of_run
 from form_invariance.experiment.task_options import recorded_arithmetic
 from form_invariance.stages.dataset.table import DATASET
-from form_invariance.stages.heuristics.names import MATCHED, SHARED
+from form_invariance.stages.heuristics.names import MATCHED_BASELINES, SHARED
 from form_invariance.stages.heuristics.pairs import grid_of_task
 from form_invariance.stages.heuristics.table import HEURISTICS, strict_labels
 from form_invariance.tables.files import provenance_of, read_tables, write_table
@@ -53,7 +53,7 @@ def family_knockout(
     tables = read_tables(labelled, HEURISTICS)
     for (name, operator), table in track(tables.items(), len(tables), "cells"):
         strict = strict_labels(table)
-        labels = {kind: strict[strict["neurons"] == kind] for kind in (SHARED, *MATCHED)}
+        labels = {kind: strict[strict["neurons"] == kind] for kind in (SHARED, *MATCHED_BASELINES)}
         provenance = provenance_of(census_paths[name, operator])
         grid = grid_of_task(recorded_arithmetic(provenance), max_operand)
         right = right_prompts(run, provenance["template"], grid, by_operator[operator], prompts, seed, operator)

@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from form_invariance.beyond.family_knockout.table import ALL, FAMILY_KNOCKOUT, METRICS
+from form_invariance.beyond.family_knockout.table import ALL, FAMILY_KNOCKOUT, LOSSES
 from form_invariance.experiment.ablation import Part
 from form_invariance.experiment.contrasts.engine import Pair, Value, compare, problems_of, resampled, resampling
 from form_invariance.experiment.contrasts.rows import rows
@@ -166,7 +166,7 @@ def losses(
 
     with torch.no_grad():
         good, less = unmodified(started).metrics(), started.join(ablated).metrics()
-    return {metric: good[metric] - less[metric] for metric in METRICS}
+    return {metric: good[metric] - less[metric] for metric in LOSSES}
 
 
 def cell_pairs(

@@ -10,12 +10,12 @@ from matplotlib.lines import Line2D
 from form_invariance.beyond.family_knockout.table import ALL, FAMILY_KNOCKOUT
 from form_invariance.drawing import style
 from form_invariance.experiment.contrasts.rows import overall
-from form_invariance.stages.heuristics.names import MATCHED, POPULATIONS, SHARED
+from form_invariance.stages.heuristics.names import MATCHED_BASELINES, POPULATIONS, SHARED
 
 INPUTS = {"family_knockout": {"family_knockout": FAMILY_KNOCKOUT}}
 """By figure."""
 
-KINDS = {kind: POPULATIONS[kind] for kind in (SHARED, *MATCHED)}
+KINDS = {kind: POPULATIONS[kind] for kind in (SHARED, *MATCHED_BASELINES)}
 PANELS = {"accuracy": "accuracy lost", "probability": "probability of the answer lost"}
 
 

@@ -4,7 +4,7 @@ from form_invariance.experiment.contrasts.engine import COLUMNS
 from form_invariance.tables.columns import ALL as ALL
 from form_invariance.tables.columns import Schema, integer, number, text
 
-METRICS = {
+LOSSES = {
     "accuracy": "fraction of prompts whose most probable token is the answer",
     "probability": "mean probability of the answer",
     "normalized_logit": "mean of logit[answer] / largest logit",
@@ -21,7 +21,7 @@ FAMILY_KNOCKOUT = Schema(
         "labelled": integer("neurons with a strict label of the family in this format; the sum over cells"),
         "ablated": number("mean number of neurons ablated in such a prompt, the same for both kinds"),
         "metric": text(
-            "; ".join(f"{name} ({meaning})" for name, meaning in METRICS.items())
+            "; ".join(f"{name} ({meaning})" for name, meaning in LOSSES.items())
             + ". first: its loss when neurons are ablated whose rule holds for the prompt; second: its loss when "
             "equally many neurons of the same family and layers are ablated whose rules do not hold"
         ),

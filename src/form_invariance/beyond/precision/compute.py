@@ -24,7 +24,7 @@ def sample_effects(
 
     Args:
         prompts: how many.
-        metric: of `indirect_effect.METRICS`.
+        metric: of `indirect_effect.RANKING_METRICS`.
     """
     sample = slice(0, prompts)
     sampled_prompts = TrainPrompts(train.tokens[sample], [train.partners[0][sample]], train.answers[:1, sample])

@@ -17,7 +17,7 @@ from form_invariance.experiment.contrasts.engine import (
     resampling,
     strongest,
 )
-from form_invariance.stages.heuristics.names import BASELINES, MATCHED, SHARED
+from form_invariance.stages.heuristics.names import BASELINES, MATCHED_BASELINES, SHARED
 from form_invariance.tables.columns import ALL
 
 RESAMPLES = 2000
@@ -60,7 +60,7 @@ def same_families(agreement: pd.DataFrame) -> Iterator[dict[str, Any]]:
             values[str(operator)] = {
                 kind: np.repeat([1.0, 0.0], [same, number - same]) for kind, same, number in each
             }
-        yield from ({"over": over, **row} for row in _against_strongest(values, MATCHED))
+        yield from ({"over": over, **row} for row in _against_strongest(values, tuple(MATCHED_BASELINES)))
 
 
 def by_neuron(correlation: pd.DataFrame) -> pd.Series:

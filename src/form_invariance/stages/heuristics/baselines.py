@@ -12,7 +12,7 @@ import pandas as pd
 
 from form_invariance.experiment.controls import draw_control
 from form_invariance.randomness import generator
-from form_invariance.stages.heuristics.names import DIRECTION, MATCHED, MOST_BASELINES, NOISE, SHARED
+from form_invariance.stages.heuristics.names import DIRECTION, MATCHED_BASELINES, MOST_BASELINES, NOISE, SHARED
 from form_invariance.stages.heuristics.pairs import Grid
 from form_invariance.stages.heuristics.smoothness import random_maps
 
@@ -39,7 +39,8 @@ def labelled_neurons(
     sampled = generator(seed, "sampled-baselines", operator).permutation(len(shared))[:MOST_BASELINES]
     in_layer = shared["layer"].iloc[sampled].value_counts().sort_index()
     counts = {int(str(layer)): int(count) for layer, count in in_layer.items()}
-    for kind, values in zip(MATCHED, (variance, effects), strict=True):
+    for kind, matched_by in MATCHED_BASELINES.items():
+        values = {"variance": variance, "effect": effects}[matched_by]
         numbers = {}
         for layer, members in layers.items():
             mask = np.isin(np.arange(len(values[layer])), members)

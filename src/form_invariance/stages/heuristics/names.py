@@ -12,8 +12,9 @@ MODES = ("reference", "strict")
 """Labels as published, and corrected ones; those of a digit are strict only."""
 
 SHARED, DIRECTION, NOISE = "shared", "random_direction", "smooth_noise"
-MATCHED = ("matched_variance", "matched_effect")
-BASELINES = (*MATCHED, DIRECTION, NOISE)
+MATCHED_BASELINES = {"matched_variance": "variance", "matched_effect": "effect"}
+"""Neurons that are not shared, and the value in which they are like the shared ones."""
+BASELINES = (*MATCHED_BASELINES, DIRECTION, NOISE)
 """The neurons that are labelled: the shared ones, and what they are compared with."""
 POPULATIONS = {
     SHARED: "shared",

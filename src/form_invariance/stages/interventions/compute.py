@@ -23,12 +23,13 @@ from form_invariance.experiment.controls import (
     controls,
     labels_of,
     masks_of,
+    matching_values,
     with_half_means,
 )
 from form_invariance.experiment.intervene import Started, all_ablated, intervene, start, unmodified
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.means import MeanCache
-from form_invariance.experiment.measurements import FORMAT_MEANS, TEMPLATE_MEANS, UNMODIFIED, measurements
+from form_invariance.experiment.measurements import FORMAT_MEANS, TEMPLATE_MEANS, UNMODIFIED, rows_of
 from form_invariance.experiment.neuron_sets import CIRCUIT, CONTROLS
 from form_invariance.experiment.readout import Readout
 from form_invariance.experiment.run import Run
@@ -68,7 +69,7 @@ def neuron_sets(
         effects: mean indirect effects, (late layers, m).
 
     """
-    values = {"variance": variance, "effect": effects}
+    values = matching_values(variance, effects)
     sets = []
     for k, members in circuits.items():
         sets.append(circuit_set(members, k))
@@ -170,14 +171,9 @@ def _measured(readout: Readout, good: np.ndarray, bad: np.ndarray, choices: Choi
 def _by_prompt(readout: Readout, sets: Sequence[NeuronSet], good: np.ndarray, bad: np.ndarray) -> pd.DataFrame:
     """Rows of the table by prompt of a readout (sets, P)."""
     values = readout.normalized_logit.cpu().numpy()
-    measured = {
-        "normalized_logit": values,
-        "faithfulness": faithfulness(values, good, bad),
-        "correct": readout.correct.cpu().numpy(),
-        "probability": readout.probability.cpu().numpy(),
-    }
     prompts = pd.DataFrame({"index": np.arange(values.shape[1])})
-    return measurements(labels_of(sets)[["neurons", "k", "seed"]], prompts, measured)
+    rows = rows_of(readout, labels_of(sets)[["neurons", "k", "seed"]], prompts)
+    return rows.assign(faithfulness=np.ravel(faithfulness(values, good, bad)))
 
 
 def cell_tables(

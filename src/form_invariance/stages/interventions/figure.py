@@ -30,7 +30,7 @@ LOOKS = {
 }
 """By what is kept or knocked out, and how."""
 
-METRICS = {
+DRAWN = {
     "faithfulness": ("faithfulness_mean", "mean_low", "mean_high"),
     "accuracy": ("accuracy", "accuracy_low", "accuracy_high"),
     "probability": ("probability", "probability_low", "probability_high"),
@@ -67,7 +67,7 @@ def _by_size(table: pd.DataFrame, intervention: str, title: str) -> Figure:
     heading += f", n = {style.extent(table['prompts'])} prompts a panel"
     heading += f"\nno shared neuron: {', '.join(empty)}" if empty else ""
     parts = []
-    for metric, columns in METRICS.items():
+    for metric, columns in DRAWN.items():
         rows = _lines(table, intervention, *columns)
         parts.append(rows.assign(row=rows["format"] + "\n" + metric))
     lines = pd.concat(parts)

@@ -46,7 +46,7 @@ def patch_neurons(
         corrupt: the candidates' activations at the corrupt prompts' last token, (B, C).
         answers: token ids of the clean and of the corrupt answer, (B, 2).
         near: of the same prompts; None reads out every patch in full.
-        metric: of `indirect_effect.METRICS`.
+        metric: of `indirect_effect.RANKING_METRICS`.
 
     Returns:
         Effects, and changes of the clean answer's probability, (2, B, C), float32.
@@ -94,7 +94,7 @@ def patch_layers(
         answers: token ids of the clean and of each draw's corrupt answer, (S, P, 2).
         done: called after each piece with its number of single patches.
         readouts: says how the patches are read out, and counts them.
-        metric: of `indirect_effect.METRICS`.
+        metric: of `indirect_effect.RANKING_METRICS`.
 
     Returns:
         For each late layer (2, S, P, C), float32: effects, and changes of the clean answer's probability.

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from form_invariance.experiment.controls import NeuronSet, labels_of
-from form_invariance.experiment.measurements import measurements
+from form_invariance.experiment.measurements import measurements, rows_of
 from form_invariance.experiment.readout import Readout
 from form_invariance.experiment.run import Run
 from form_invariance.stages.transfer.compute import Donors, run_donors, run_group
@@ -133,12 +133,9 @@ def _tables(
         donor_answer=imposed.mean(1),
     )
     operands = group.pairs.iloc[condition.targets]
-    measured = {
-        "correct": after.correct.cpu().numpy(),
-        "probability": after.probability.cpu().numpy(),
-        "normalized_logit": after.normalized_logit.cpu().numpy(),
-        "donor_answer": imposed.astype(float),
-        "permuted_answer": permuted(after.predicted, tokens, right).cpu().numpy(),
-    }
     prompts = operands[["a", "b"]].assign(index=condition.targets)
-    return rates, measurements(_sets(condition, labels), prompts, measured)
+    by_pair = rows_of(after, _sets(condition, labels), prompts).assign(
+        donor_answer=imposed.ravel().astype(float),
+        permuted_answer=permuted(after.predicted, tokens, right).cpu().numpy().ravel(),
+    )
+    return rates, by_pair

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from form_invariance.experiment.controls import Draws, NeuronSet, as_many_best, circuit_set, controls
+from form_invariance.experiment.controls import (
+    Draws,
+    NeuronSet,
+    as_many_best,
+    circuit_set,
+    controls,
+    matching_values,
+)
 from form_invariance.experiment.neuron_sets import DRAWN, NOT_SHARED
 from form_invariance.experiment.run import Run
 from form_invariance.stages.transfer.names import ALL_LATE, CIRCUIT, NONE, RESIDUAL
@@ -74,7 +81,7 @@ def neuron_sets(
     by_direction = {}
     for target, measured in formats.items():
         sets = {**whole, **{name: [] for name in DRAWN}}
-        values = {"variance": measured.variance, "effect": measured.effect}
+        values = matching_values(measured.variance, measured.effect)
         for k, members in circuits.items():
             for control in controls(members, k, DRAWN, values, draws, "transfer", operator):
                 sets[control.label["neurons"]].append(control)

@@ -149,7 +149,7 @@ def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
     if row["verdict"] != "undefined":
         size = f", at k = {row['at_k']}" if row["at_k"] != row["k"] else ""
         note = row["note"] and f"; {row['note']}"
-        if row["metric"] == LAYERS:
+        if row["question"] == "meet":
             distance, low, high = (f"{row['value'] - row[name]:z.2f}" for name in ("difference", "high", "low"))
             return f"{distance} [{low}, {high}] layers apart, needs at most {row['value']:g}"
         return f"{sides(row, margin)} = {interval(row, margin)}{pairs(row)}{size}{note}"
