@@ -15,8 +15,9 @@ from form_invariance.tables.columns import ALL
 
 NOTHING = "nothing to compare"
 """In place of the numbers."""
-_LINE = "  {:<41} {:<9} {}"
+_LINE = f"  {{:<{1 + max(len(question.label) for question in QUESTIONS.values())}}} {{:<9}} {{}}"
 """Question, verdict and numbers."""
+_INDENT = " " * len(_LINE.format("", "", ""))
 
 LEGEND = (
     "  Values: Jaccard (Same neurons?), share of answers (donors, states), layers (Do the formats meet?), else",
@@ -79,7 +80,7 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
         if part_of(row).drawn:
             label += "*"
             notes.append(question.drawn_for(row["metric"]).replace("−", "-"))
-        yield from wrap(_LINE.format(label, said(row), compared), 100, subsequent_indent=54 * " ")
+        yield from wrap(_LINE.format(label, said(row), compared), 100, subsequent_indent=_INDENT)
         if operators:
             each = by_operator(table, k, row["question"], row["metric"])
             for more in (f"{question.compared} ({row['metric']})", each):
