@@ -51,6 +51,8 @@ SECTIONS = {
             ("same", "jaccard beyond operator"),
             ("sufficient", "probability"),
             ("necessary", "accuracy"),
+            ("exchange", "probability kept"),
+            ("specific", "probability"),
             ("repaired", "rate"),
             ("served", "rate"),
         ],
