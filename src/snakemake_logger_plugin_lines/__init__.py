@@ -6,9 +6,10 @@ Snakemake finds this package by its name. Its log file (.snakemake/log) has the 
 import logging
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from snakemake.logging import DefaultFormatter
@@ -33,7 +34,8 @@ class LogHandler(LogHandlerBase):
         """Nothing has started yet."""
         self._others = DefaultFormatter(self.common_settings.quiet, self.common_settings.show_failed_logs)
         self._start = time.monotonic()
-        self._done = self._total = 0
+        self._counts: dict[str, int] = {}
+        self._seconds: dict[str, list[float]] = {}
         self._jobs: dict[int, tuple[str, float]] = {}
         self._reasons: list[str] = []
 
@@ -41,7 +43,7 @@ class LogHandler(LogHandlerBase):
         """Print what a record says of a job, an error or a warning; pass over all else."""
         event, said = getattr(record, "event", None), record.__dict__
         if event == LogEvent.RUN_INFO:
-            self._total = said["stats"]["total"]
+            self._counts = {rule: count for rule, count in said["stats"].items() if rule != "total"}
         elif event == LogEvent.JOB_INFO:
             name = " ".join([said["rule_name"], *map(str, (said["wildcards"] or {}).values())])
             self._jobs[said["jobid"]] = name, time.monotonic()
@@ -60,16 +62,29 @@ class LogHandler(LogHandlerBase):
         """The line of a job that has ended: how many of how many, its name and seconds, and the time left."""
         now = time.monotonic()
         name, began = self._jobs.pop(job, (f"job {job}", now))
-        self._done += 1
-        left = (now - self._start) / self._done * (self._total - self._done)
-        return (
-            f"{self._done:>{len(str(self._total))}} of {self._total}: {name} ({now - began:.0f} s), "
-            f"about {timedelta(seconds=round(left))} left"
-        )
+        self._seconds.setdefault(name.split()[0], []).append(now - began)
+        seconds = time_left(self._counts, self._seconds, now - self._start)
+        done, total = sum(map(len, self._seconds.values())), str(sum(self._counts.values()))
+        left = f"about {timedelta(seconds=round(seconds))} left"
+        return f"{done:>{len(total)}} of {total}: {name} ({now - began:.0f} s), {left}"
 
     @staticmethod
     def _print(line: Any) -> None:
         print(line, file=sys.stderr, flush=True)
+
+
+def time_left(counts: Mapping[str, int], seconds: Mapping[str, Sequence[float]], elapsed: float) -> float:
+    """Seconds until all jobs have ended, if each takes as long as those of its rule, or as all, have taken.
+
+    Args:
+        counts: jobs of each rule.
+        seconds: of its jobs that have ended.
+        elapsed: since the first job began, in which as many ran at once as will.
+    """
+    ended = [second for of_rule in seconds.values() for second in of_rule]
+    each = {rule: seconds.get(rule, ()) for rule in counts}
+    rest = sum((counts[rule] - len(of_rule)) * mean(of_rule or ended) for rule, of_rule in each.items())
+    return rest * elapsed / max(sum(ended), 1e-9)
 
 
 def _errors(logs: Sequence[str]) -> Iterator[str]:
