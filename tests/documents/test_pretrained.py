@@ -15,13 +15,17 @@ SMOLLM2 = ROOT / "results/smollm2/smollm2-135m/shared/verdicts.parquet"
 
 VERDICT = re.compile(r"\] (yes|no|undecided|mixed)")
 SECTIONS = {
-    "### Along the dose": (
+    "### The same in the larger model": (
         QWEN,
         10,
         [
+            ("same", "jaccard"),
+            ("same", "jaccard beyond operator"),
             ("necessary", "probability at the last token"),
             ("exchange", "probability"),
             ("exchange", "probability kept"),
+            ("exchange", "accuracy"),
+            ("exchange", "probability beyond operator"),
             ("shared", "probability"),
             ("specific", "probability"),
             ("specific", "probability beyond control"),

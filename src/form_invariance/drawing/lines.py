@@ -159,6 +159,9 @@ def line_grid(
         _rows(table, x, *(name for name in (row, col) if name)),
         row=row,
         col=col,
+        # In the table's order: a panel's first point may not be the first of all.
+        row_order=table[row].unique() if row else None,
+        col_order=table[col].unique(),
         col_wrap=col_wrap,
         ylim=(-0.03, 1.03),
     )

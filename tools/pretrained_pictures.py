@@ -1,4 +1,7 @@
-"""Draw the pictures of both Qwen models in the documents, from results/qwen (`make demo-sizes`)."""
+"""Draw the documents' pictures of pretrained models.
+
+Of results/qwen (`make demo-sizes`) and results/smollm2 (`make demo-real`), or of two folders that are given.
+"""
 
 import shutil
 import sys
@@ -15,11 +18,12 @@ from form_invariance.drawing.lines import DASHED, Look, line, line_grid, spread
 from form_invariance.drawing.style import COLOURS, save
 from form_invariance.experiment.contrasts.entries import OWN_LOSS
 from form_invariance.experiment.intervention_kinds import KNOCKOUT
-from form_invariance.tables.columns import ALL
 
 ROOT = Path(__file__).parents[1]
-RESULTS, PICTURES = Path(sys.argv[1] if sys.argv[1:] else ROOT / "results/qwen"), ROOT / "docs/figures"
-MODELS = ("qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b")
+PICTURES = ROOT / "docs/figures"
+FOLDERS = [ROOT / "results/qwen", ROOT / "results/smollm2"]
+RESULTS, OF_WORDS = map(Path, sys.argv[1:] or FOLDERS)
+MODELS, WORDS = ("qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"), "smollm2-135m"
 COPIES = ("tasks", "differing")
 """Figures of the first model."""
 PANEL = ["model", "layer"]
@@ -69,25 +73,22 @@ def probes() -> Figure:
 
 def dose() -> Figure:
     """Probability lost by knockout of the best neurons at the last token, by size."""
-    lines, operators = [], set()
-    for model in MODELS:
-        table = pd.read_parquet(RESULTS / model / "shared/contrasts.parquet")
-        operators |= set(table.loc[(table["contrast"] == OWN_LOSS) & (table["cells"] > 0), "operator"]) - {ALL}
-        rows = over_cells(table)
+    lines = []
+    for folder in (*(RESULTS / model for model in MODELS), OF_WORDS / WORDS):
+        rows = over_cells(pd.read_parquet(folder / "shared/contrasts.parquet"))
         rows = rows[(rows["intervention"] == KNOCKOUT) & rows["contrast"].isin(LOSSES)]
         own = rows[rows["contrast"] == OWN_LOSS]
-        name = f"{model}, n = {own['prompts'].max()} in {own['cells'].max()} cells"
-        rows = rows.assign(model=name)
-        lines.append(line(rows, rows["contrast"], "first", "low", "high"))
+        name = f"{folder.name}\nn = {own['prompts'].max()} in {own['cells'].max()} cells"
+        lines.append(line(rows.assign(model=name), rows["contrast"], "first", "low", "high"))
     title = (
-        f"The k best neurons of each late layer, at the last token ({', '.join(sorted(operators))})\n"
+        "The k best neurons of each late layer, at the last token; digits (qwen) and word forms (smollm2)\n"
         "n: right answers; bands: 95 % intervals over problems"
     )
     return line_grid(pd.concat(lines), "k", LOSSES, LOST, title, col="model").figure
 
 
 if __name__ == "__main__":
-    for name, draw in (("residual_exchange", exchange), ("arrival_probes", probes), ("dose", dose)):
-        save(draw(), [PICTURES / f"qwen_{name}.png"])
+    for name, draw in (("qwen_residual_exchange", exchange), ("qwen_arrival_probes", probes), ("dose", dose)):
+        save(draw(), [PICTURES / f"{name}.png"])
     for name in COPIES:
         shutil.copy(RESULTS / "figures" / MODELS[0] / f"{name}.png", PICTURES / f"qwen_{name}.png")
