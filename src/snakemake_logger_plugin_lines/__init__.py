@@ -33,7 +33,7 @@ class LogHandler(LogHandlerBase):
     def __post_init__(self) -> None:
         """Nothing has started yet."""
         self._others = DefaultFormatter(self.common_settings.quiet, self.common_settings.show_failed_logs)
-        self._start = time.monotonic()
+        self._start: float | None = None
         self._counts: dict[str, int] = {}
         self._seconds: dict[str, list[float]] = {}
         self._jobs: dict[int, tuple[str, float]] = {}
@@ -46,7 +46,9 @@ class LogHandler(LogHandlerBase):
             self._counts = {rule: count for rule, count in said["stats"].items() if rule != "total"}
         elif event == LogEvent.JOB_INFO:
             name = " ".join([said["rule_name"], *map(str, (said["wildcards"] or {}).values())])
-            self._jobs[said["jobid"]] = name, time.monotonic()
+            began = time.monotonic()
+            self._start = began if self._start is None else self._start
+            self._jobs[said["jobid"]] = name, began
         elif event == LogEvent.JOB_FINISHED:
             self._print(self._line(said["job_id"]))
         elif event in ERRORS or record.levelno >= logging.WARNING or record.getMessage().startswith(NOTHING):
@@ -63,7 +65,7 @@ class LogHandler(LogHandlerBase):
         now = time.monotonic()
         name, began = self._jobs.pop(job, (f"job {job}", now))
         self._seconds.setdefault(name.split()[0], []).append(now - began)
-        seconds = time_left(self._counts, self._seconds, now - self._start)
+        seconds = time_left(self._counts, self._seconds, now - (self._start or now))
         done, total = sum(map(len, self._seconds.values())), str(sum(self._counts.values()))
         left = f"about {timedelta(seconds=round(seconds))} left"
         return f"{done:>{len(total)}} of {total}: {name} ({now - began:.0f} s), {left}"

@@ -1,5 +1,6 @@
 """Scout: planted truths that it must find, and configurations that must run as they are."""
 
+import math
 import re
 from dataclasses import replace
 from types import SimpleNamespace
@@ -403,7 +404,8 @@ def test_what_is_left_out_goes_in_order_until_the_minutes_are_kept(digits_experi
         assert cost(config) == costs[number], number
         assert len(left_out) == min(number, 3) + (number > 7) * 4
     assert left_out[0].startswith("tasks copying_0, copying_1, list_0, ")
-    assert left_out[0].endswith(f": with them the experiment takes {costs[0] / costs[-1] * 3599 / 60:.0f} minutes")
+    minutes = math.ceil(costs[0] / costs[-1] * 3599 / 60)
+    assert left_out[0].endswith(f": with them the experiment takes {minutes} minutes")
     assert [one.partition(":")[0] for one in left_out[4:]] == [
         "digits before the tens",
         "operators less",

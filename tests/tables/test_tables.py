@@ -4,6 +4,7 @@ from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -132,7 +133,7 @@ def test_of_two_writers_at_once_one_writes_and_the_other_is_told(tmp_path, first
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "parent").write_text("a file")
     (tmp_path / "folder").mkdir()
-    for path in (tmp_path / "parent/file.txt", tmp_path / "folder"):
+    for path in (tmp_path / "parent/file.txt", tmp_path / "folder", Path("/proc/file.txt")):
         with pytest.raises(UserError, match=rf"^{path} cannot be written: .*; fix this, then run again$"):
             tables_io.write_atomically(path, lambda to: to.write_text("x"))
     assert {path.name for path in tmp_path.rglob("*")} == {"parent", "folder"}

@@ -224,6 +224,8 @@ def test_verdicts_that_a_configuration_leaves_undefined(tmp_path):
     for path in (ROOT / "config").glob("*.yaml"):
         shipped = SHIPPED | config_check.load(path)
         assert shipped["k_shown"] <= most_shown(shipped["candidates"]), path
+    (dropped,) = undefined_verdicts(DEFAULT | {"best_k": [5, 520, 999], "candidates": 1032})
+    assert dropped.startswith("config key best_k: 520, 999 above half of candidates (1032) ")
     (one,) = undefined_verdicts(DEFAULT | {"operators": {"addition": "a + b"}})
     assert "'Specific to this operator?' is undefined" in one
     for repeated, said in ((8, ["8 of 28 rows", "'Does a donor carry more than the answer?'"]), (10, None)):

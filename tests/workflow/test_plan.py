@@ -97,7 +97,7 @@ def test_a_jobs_time_by_its_operations_and_by_the_models_past_rate(tmp_path):
 
 def test_long_jobs_on_tables_have_hours_and_several_processes(tmp_path):
     config = config_check.load(ROOT / "config/paper.yaml")
-    config = {**config_check.load(ROOT / "config/config.yaml"), **config}
+    config = {**config_check.load(ROOT / "config/config.yaml"), **config, "k_shown": 2000}
     jobs = [
         plan.Job(rule, {"model": "llama-3-8b"} if rule != "heuristic_null" else {}, rule, "", False)
         for rule in table_costs.TABLES

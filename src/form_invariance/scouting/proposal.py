@@ -96,7 +96,7 @@ def fit(
         seconds = sizes.seconds(config, model_name(experiment.settings["source"]), rate)
         if seconds <= longest:
             said = [
-                f"{what}: with them the experiment takes {before / 60:.0f} minutes"
+                f"{what}: with them the experiment takes {math.ceil(before / 60)} minutes"
                 for what, before in left_out.values()
             ]
             return text, config, seconds, said

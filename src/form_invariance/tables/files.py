@@ -48,20 +48,24 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """
     end = f".part{path.suffix}"
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{end}")
+    made = False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         for leftover in path.parent.glob(f".{glob.escape(path.name)}.????????{glob.escape(end)}"):
             leftover.unlink(missing_ok=True)
         temporary.touch()
+        made = True
         mode = temporary.stat().st_mode
         write(temporary)
         temporary.chmod(mode)  # safetensors makes files that their owner alone may read
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
-    except FileNotFoundError:
-        raise UserError(f"another process writes {path} at the same time; let it finish, then run again") from None
     except (OSError, SafetensorError) as error:
+        if made and isinstance(error, FileNotFoundError):
+            raise UserError(
+                f"another process writes {path} at the same time; let it finish, then run again"
+            ) from None
         raise UserError(f"{path} cannot be written: {one_line(error)}; fix this, then run again") from None
     finally:
         with contextlib.suppress(OSError):

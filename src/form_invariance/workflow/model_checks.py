@@ -162,7 +162,7 @@ def check_enough(problems: int, config: Mapping[str, Any]) -> None:
     most, needed = min(problems, census_pairs), train + evaluation
     if most < needed:
         cures = ["raise census_pairs" if problems >= needed else "give the operator more problems"]
-        if most >= 4:
+        if most >= 8:
             cures.append(f"lower train_prompts and eval_prompts, for instance to {most // 4} each")
         raise UserError(
             f"a census asks {most} problems (the operator has {problems}, census_pairs is {census_pairs}), but "

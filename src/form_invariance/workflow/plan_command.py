@@ -57,6 +57,11 @@ def plan(
     on_gpu = rate is not None or gpu_here(default_folder())
     table = planned.make(pending, all_jobs, directory, whole, rate, gpu_here=on_gpu)
     said = [planned.table(table), planned.assumptions(table, whole, rate), *planned.unseen(whole)]
+    if rate is None and table["on_gpu"].any() and not job_sizes.has_gpu():
+        said.append(
+            "No GPU is here. Jobs count as those of a cluster, because sbatch or config/cluster.yaml is here; "
+            "device: cpu counts them as this machine's."
+        )
     print(*filter(None, said), *planned.warnings(listings[1]), sep="\n")
 
 

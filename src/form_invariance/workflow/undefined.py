@@ -13,6 +13,7 @@ from form_invariance.problems.configured import task_of
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import TableTask, Task, pool, stated, targets
 from form_invariance.workflow.model_checks import known_folder
+from form_invariance.workflow.rule_options import dose_sizes
 
 
 def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:
@@ -33,6 +34,11 @@ def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"config key k_shown: two circuits with {shown} of the {ranked} ranked neurons in a layer overlap by "
             f"chance; choose a k up to {most}, or raise candidates if the layers have more neurons"
+        )
+    if dropped := [size for size in config["best_k"] if size not in dose_sizes(config)]:
+        yield (
+            f"config key best_k: {', '.join(map(str, dropped))} above half of candidates ({config['candidates']}) "
+            "are left out, because controls of equal norm are candidates outside the best; raise candidates"
         )
     if len(config["operators"]) == 1:
         yield (
