@@ -36,8 +36,6 @@ SECTIONS = {
         QWEN,
         10,
         [
-            ("same", "jaccard"),
-            ("same", "jaccard beyond operator"),
             ("sufficient", "probability"),
             ("sufficient", "faithfulness"),
             ("necessary", "probability"),
