@@ -63,9 +63,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         temporary.replace(path)
     except (OSError, SafetensorError) as error:
         if made and isinstance(error, FileNotFoundError):
-            raise UserError(
-                f"another process writes {path} at the same time; let it finish, then run again"
-            ) from None
+            raise UserError(f"another process writes {path} at the same time; run again after it") from None
         raise UserError(f"{path} cannot be written: {one_line(error)}; fix this, then run again") from None
     finally:
         with contextlib.suppress(OSError):
