@@ -230,9 +230,9 @@ DEMO_ROWS = {
     "sufficient": ["accuracy", "probability"],
     "necessary": ["accuracy", "probability", "probability at the last token"],
     **{question: ["rate"] for question in ("repaired", "beyond_the_answer", "imposed", "interchange")},
-    "exchange": ["probability", "probability kept", "probability beyond operator"],
+    "exchange": ["probability", "probability kept"],
     "shared": ["probability"],
-    "specific": ["probability", "probability beyond control", "accuracy", "accuracy beyond control"],
+    "specific": ["probability", "probability beyond control"],
     "served": ["rate"],
 }
 """The rows of the demo's table in docs/results.md: metrics by question."""

@@ -80,7 +80,7 @@ def dose(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
         axes.set_xlabel("neurons per layer, k")
     own_losses = lost[lost["contrast"] == OWN_LOSS]
     prompts, cells = own_losses["prompts"].max(), own_losses["cells"].max()
-    extent = f"n = {prompts} right answers in {cells} cells; bands: 95 % intervals"
+    extent = f"n = {prompts} right answers in {cells} cells; bands: 95 % intervals over problems"
     figure.suptitle(f"{heading}\n{extent}")
     names = set(lost["contrast"])
     looks = {look.label: look for name, look in LOOKS.items() if name in names}
