@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,10 @@ NEAREST = 10
 
 NOT_DRAWN = -1
 """The value of `seed` in rows of sets that are not drawn."""
+
+
+Values = TypeVar("Values")
+"""Of all late neurons."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +77,8 @@ def with_half_means(
         yield cache, [replace(neuron_set, label=label) for neuron_set, label in zip(ranked, labels, strict=True)]
 
 
-def matching_values(variance: np.ndarray, effects: np.ndarray) -> dict[str, np.ndarray]:
-    """What kinds of controls are matched by, by name, (late layers, m); NaN = not available.
+def matching_values(variance: Values, effects: Values) -> dict[str, Values]:
+    """What kinds of controls are matched by, by name; (late layers, m), or (m,) by layer; NaN = not available.
 
     Args:
         variance: of the last token's activations.

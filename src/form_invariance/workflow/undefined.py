@@ -35,7 +35,8 @@ def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:
             f"config key k_shown: two circuits with {shown} of the {ranked} ranked neurons in a layer overlap by "
             f"chance; choose a k up to {most}, or raise candidates if the layers have more neurons"
         )
-    if dropped := [size for size in config["best_k"] if size not in dose_sizes(config)]:
+    measured = dose_sizes(config)
+    if dropped := [size for size in config["best_k"] if size not in measured]:
         yield (
             f"config key best_k: {', '.join(map(str, dropped))} above half of candidates ({config['candidates']}) "
             "are left out, because controls of equal norm are candidates outside the best; raise candidates"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from form_invariance.experiment.controls import draw_control
+from form_invariance.experiment.controls import draw_control, matching_values
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics.names import DIRECTION, MATCHED_BASELINES, MOST_BASELINES, NOISE, SHARED
 from form_invariance.stages.heuristics.pairs import Grid
@@ -39,8 +39,9 @@ def labelled_neurons(
     sampled = generator(seed, "sampled-baselines", operator).permutation(len(shared))[:MOST_BASELINES]
     in_layer = shared["layer"].iloc[sampled].value_counts().sort_index()
     counts = {int(str(layer)): int(count) for layer, count in in_layer.items()}
+    by_value = matching_values(variance, effects)
     for kind, matched_by in MATCHED_BASELINES.items():
-        values = {"variance": variance, "effect": effects}[matched_by]
+        values = by_value[matched_by]
         numbers = {}
         for layer, members in layers.items():
             mask = np.isin(np.arange(len(values[layer])), members)
