@@ -157,7 +157,7 @@ def test_copying_is_spared_at_the_circuit_size_or_the_largest_that_was_measured(
 
 def test_the_figure_has_a_panel_of_losses_one_of_ratios_and_one_of_what_is_kept():
     figure = dose({"contrasts": contrasts()}, "m", K)
-    assert figure.get_suptitle().endswith("n = 30 right answers in 2 cells; bands: 95 % intervals")
+    assert figure.get_suptitle().endswith("n = 30 right answers in 2 cells; bands: 95 % intervals over problems")
     lost, ratios, kept = ([list(line.get_ydata()) for line in axes.lines] for axes in figure.axes)
     assert [share * MOST for share in SHARES["knockout"][ALL]] in lost
     assert pytest.approx([share * MOST for share in SHARES["keep_only"][ALL]]) in kept, "beyond nothing"
