@@ -41,8 +41,8 @@ The weights are stored in float16, and all figures below are of the stored ones.
 
 Rounding differs between processors and grows in training, so elsewhere the command gives other weights.
 embedded-shared was built again on a second processor: no tensor is equal (largest difference 0.30), accuracies on
-the paper's pool differ by at most 0.02, and of the 28 verdicts of the demo (all operators, k = 150) 24 are equal and
-none is reversed.
+the paper's pool differ by at most 0.02, and of the 28 verdicts of the demo (all operators, k = 150) 24 are equal
+and none is reversed.
 
 | setting | value |
 |---|---|
