@@ -109,7 +109,7 @@ def test_corrupt_draws_are_independent_and_across_operators():
     within = draw_corrupt(train, {}, "addition", 3, 0)
     assert within["partner_operator"].eq("addition").all()
     assert within.groupby("corrupt_seed")["prompt"].apply(tuple).nunique() == 3
-    across = draw_corrupt(train, {"multiplication": other}, "addition", 2, 0)
+    across = draw_corrupt(train, {"addition": train, "multiplication": other}, "addition", 2, 0)
     assert set(across["partner_operator"]) == {"addition", "multiplication"}
     answers = pd.concat([train, train])["answer"].to_numpy()
     assert (across["answer"].to_numpy() != answers).all()

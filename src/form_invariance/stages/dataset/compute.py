@@ -41,11 +41,12 @@ def make_dataset(
         for name, (census, template) in sorted(censuses.items(), key=lambda item: item[0] != operator)
     }
     train = {name: table[table["split"] == "train"] for name, table in datasets.items()}
-    dataset, operator_train = datasets[operator], train.pop(operator)
-    if (operator_train["digit"] >= 0).all():
-        pool = _train_side(censuses[operator][0], choice.train, choice.evaluation, choice.seed, operator)
-        return dataset, digit_partners(operator_train, pool, operator, choice.draws, choice.seed)
-    return dataset, draw_corrupt(operator_train, train, operator, choice.draws, choice.seed)
+    pools = train if len(train) > 1 else {}
+    if (train[operator]["digit"] >= 0).all():
+        pools = {
+            operator: _train_side(censuses[operator][0], choice.train, choice.evaluation, choice.seed, operator)
+        }
+    return datasets[operator], draw_corrupt(train[operator], pools, operator, choice.draws, choice.seed)
 
 
 def choose_dataset(
@@ -117,7 +118,7 @@ def sides(census: pd.DataFrame, sizes: dict[str, int], seed: int, name: str) -> 
 def _have_partners(rows: pd.DataFrame, size: int) -> bool:
     """Whether `size` of these problems can be partners of each other: no answer has more than half of them.
 
-    Partners of a digit come from all train problems (`digit_partners`).
+    Partners of a digit come from all train problems (`make_dataset`).
     """
     most = rows["answer"].value_counts().clip(upper=max(size // 2, 1))
     return bool(most.sum() >= size or (rows["digit"] >= 0).all())
@@ -192,14 +193,13 @@ def derangement(answers: np.ndarray, rng: np.random.Generator, where: str) -> np
 
 
 def draw_corrupt(
-    train: pd.DataFrame, others: dict[str, pd.DataFrame], operator: str, draws: int, seed: int
+    train: pd.DataFrame, pools: Mapping[str, pd.DataFrame], operator: str, draws: int, seed: int
 ) -> pd.DataFrame:
     """Corrupt partners of the train prompts, several independent draws.
 
     Args:
         train: the cell's train prompts.
-        others: train prompts of other operators of the same model and format, by operator; partners
-            then come from all operators equally. Empty: a derangement within the operator.
+        pools: problems that may be partners, of each operator; empty: a derangement of the train prompts.
 
     Returns:
         The corrupt table.
@@ -207,19 +207,17 @@ def draw_corrupt(
     Raises:
         UserError: a prompt can get no partner with another answer.
     """
+    pool = pd.concat(
+        [problems.assign(partner_operator=name) for name, problems in (pools or {operator: train}).items()]
+    )
     tables = []
     for draw in range(draws):
         rng = generator(seed, "corrupt", operator, draw)
-        if others:
-            pool = pd.concat(
-                [pairs.assign(partner_operator=name) for name, pairs in {operator: train, **others}.items()]
-            )
-            answers, other = (pairs["answer_token"].to_numpy() for pairs in (train, pool))
-            partners = pool.iloc[_other_answers(answers, other, rng)]
+        if pools:
+            partner_rows = _other_answers(train, pool, rng)
         else:
             partner_rows = derangement(train["answer_token"].to_numpy(), rng, f"dataset of {operator}")
-            partners = train.iloc[partner_rows].assign(partner_operator=operator)
-        partners = partners[["partner_operator", *PROBLEM]].reset_index(drop=True)
+        partners = pool.iloc[partner_rows][["partner_operator", *PROBLEM]].reset_index(drop=True)
         tables.append(partners.assign(corrupt_seed=draw, index=train["index"].to_numpy()))
     return pd.concat(tables, ignore_index=True)
 
@@ -235,34 +233,12 @@ def _with_partners(rows: pd.DataFrame) -> np.ndarray:
     return np.asarray(rows.groupby(leads(rows))["target"].transform("nunique") > 1)
 
 
-def digit_partners(train: pd.DataFrame, pool: pd.DataFrame, operator: str, draws: int, seed: int) -> pd.DataFrame:
-    """Corrupt partners of train prompts that ask a digit: the same digits before it, and another one there.
-
-    Args:
-        pool: problems that may be partners.
-
-    Returns:
-        The corrupt table.
-    """
-    by_lead = pool.groupby(leads(pool)).indices
-    targets = pool["target"].to_numpy()
-    tables = []
-    for draw in range(draws):
-        rng = generator(seed, "corrupt", operator, draw)
-        partner_rows = []
-        for lead, target in zip(leads(train), train["target"], strict=True):
-            fits = by_lead[lead][targets[by_lead[lead]] != target]
-            partner_rows.append(fits[rng.integers(len(fits))])
-        partners = pool.iloc[partner_rows][list(PROBLEM)].reset_index(drop=True).assign(partner_operator=operator)
-        tables.append(partners.assign(corrupt_seed=draw, index=train["index"].to_numpy()))
-    return pd.concat(tables, ignore_index=True)
-
-
-def _other_answers(answers: np.ndarray, pool: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """For each answer's token a random position of the pool that has another one."""
+def _other_answers(train: pd.DataFrame, pool: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
+    """For each prompt a random row of the pool with the same digits before the target, and another token there."""
+    by_lead, answers = pool.groupby(leads(pool)).indices, pool["answer_token"].to_numpy()
     partner_rows = []
-    for answer in answers:
-        fits = np.flatnonzero(pool != answer)
+    for lead, answer in zip(leads(train), train["answer_token"], strict=True):
+        fits = by_lead[lead][answers[by_lead[lead]] != answer]
         if not len(fits):
             raise UserError(
                 f"dataset: the answers of all train prompts have the same token, {answer}; widen the operand "
