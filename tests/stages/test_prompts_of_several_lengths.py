@@ -101,7 +101,7 @@ def test_the_mean_cache_is_aligned_at_the_last_token(run, census, means, tiny_fo
 
 
 def test_interventions(run, dataset, means):
-    tokens, answers = eval_prompts(dataset[0], run.tokenizer, run.model.device)
+    tokens, answers = eval_prompts(dataset[0], run)
     members = np.random.default_rng(1).random((2, len(run.late), run.width)) < 0.3
     sets = [circuit_set(own, k) for k, own in enumerate(members)]
     together = list(run_cell(start(run, tokens, answers, True), sets, means))

@@ -79,7 +79,7 @@ def tables_of(folder, seed, ks):
         means = mean_cache.compute(run.model, run.tokenizer, list(chosen.values()))
         averages[name] = means.last_token(run.first)
         measured[name] = measure(run, cell.ranking, means.late_variance(run.first))
-        prompts = eval_prompts(cell.dataset, run.tokenizer, run.model.device)
+        prompts = eval_prompts(cell.dataset, run)
         _, ablated = intervene_cell(run, *prompts, circuits, {}, cell.ranking, {FORMAT_MEANS: means}, choices)
         ablated = ablated.join(eval_rows(cell.dataset).set_index("index")[["a", "b"]], on="index")
         by_prompt.append(ablated.assign(format=name, operator=OPERATOR, task=OPERATOR, donor=""))

@@ -59,7 +59,7 @@ def dose(
     values = matched_in(form, patched, mean_caches, run.model, run.first)
     means = read_means(mean_cache, run.model)
     problems = read_table(dataset, DATASET)
-    started = start(run, *eval_prompts(problems, run.tokenizer, run.model.device), center_logits)
+    started = start(run, *eval_prompts(problems, run), center_logits)
     draws = Draws(0, matched_seeds, seed)
     runs = run_cell(started, ranked(patched), cell, sorted(set(k)), values, means, draws)
     prompts = eval_rows(problems)[["a", "b"]].reset_index(drop=True).rename_axis("index").reset_index()

@@ -9,7 +9,8 @@ from form_invariance.experiment.options import RunOptions, Size, recorded
 from form_invariance.experiment.run import load_run, of_run
 from form_invariance.stages.circuit.compute import circuit_members
 from form_invariance.stages.circuit.table import CIRCUIT
-from form_invariance.stages.dataset.prompts import read_eval
+from form_invariance.stages.dataset.prompts import eval_prompts
+from form_invariance.stages.dataset.table import DATASET
 from form_invariance.tables.files import read_table, write_table
 from form_invariance.tables.keys import common_keys
 
@@ -32,7 +33,7 @@ def neuron_effects(
     settings = recorded(locals())
 
     run = load_run(model)
-    tokens, answers = read_eval(dataset, run.tokenizer, run.model.device)
+    tokens, answers = eval_prompts(read_table(dataset, DATASET), run)
     members = circuit_members(read_table(circuit, CIRCUIT), k, run.late, run.width)
     means = read_means(mean_cache, run.model)
     table = compute.neuron_effects(run, tokens, answers, members, means)

@@ -8,10 +8,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from form_invariance.experiment.run import Run
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.dataset.pairs import read_train_pairs
-from form_invariance.stages.dataset.table import DATASET
-from form_invariance.tables.files import read_table
 
 
 @dataclass
@@ -48,13 +47,9 @@ def eval_rows(dataset: pd.DataFrame) -> pd.DataFrame:
     return dataset[dataset["split"] == "eval"].sort_values("index")
 
 
-def eval_prompts(dataset: pd.DataFrame, tokenizer: PromptTokenizer, device: torch.device) -> tuple[Tensor, Tensor]:
+def eval_prompts(dataset: pd.DataFrame, run: Run) -> tuple[Tensor, Tensor]:
     """The eval prompts' tokens (P, T) and answers' token ids (P,)."""
     rows = eval_rows(dataset)
-    tokens = torch.from_numpy(tokenizer.encode_batch(rows["prompt"].tolist()))
-    return tokens.to(device), torch.tensor(rows["answer_token"].tolist(), device=device)
-
-
-def read_eval(path: Path, tokenizer: PromptTokenizer, device: torch.device) -> tuple[Tensor, Tensor]:
-    """The same of a dataset's file."""
-    return eval_prompts(read_table(path, DATASET), tokenizer, device)
+    return run.tokens(rows["prompt"].tolist()), torch.tensor(
+        rows["answer_token"].tolist(), device=run.model.device
+    )

@@ -59,7 +59,7 @@ def interventions(
     paths = {FORMAT_MEANS: mean_cache, TEMPLATE_MEANS: template_mean_cache}
     summary, prompts = cell(
         run,
-        *eval_prompts(problems, run.tokenizer, run.model.device),
+        *eval_prompts(problems, run),
         read_circuits(circuit, k, run.late, run.width),
         read_halves(circuit_halves, k, run.late, run.width),
         read_table(ranking, RANKING),
