@@ -8,7 +8,7 @@ from form_invariance.beyond.neuron_effects import promoted
 from form_invariance.beyond.neuron_effects.table import PROMOTED_TOKENS
 from form_invariance.experiment.model_options import load_model
 from form_invariance.experiment.options import Files, ModelOptions, Size, recorded
-from form_invariance.stages.circuit.table import CIRCUIT, by_layer
+from form_invariance.stages.circuit.table import CIRCUIT, by_layer, neurons_of
 from form_invariance.tables.files import read_table, write_table
 from form_invariance.tables.keys import common_keys
 
@@ -24,6 +24,6 @@ def promoted_tokens(*, model: ModelOptions, circuits: Files, k: Size, output: Pa
 
     decoder, tokenizer = load_model(model)
     circuit_rows = pd.concat([read_table(path, CIRCUIT) for path in circuits]).drop_duplicates()
-    table = promoted.promoted_tokens(decoder, tokenizer, by_layer(circuit_rows, k))
+    table = promoted.promoted_tokens(decoder, tokenizer, by_layer(neurons_of(circuit_rows, k)))
     provenance = {**settings, "device": str(decoder.device)}
     write_table(table, output, PROMOTED_TOKENS, provenance, common_keys(*circuits))

@@ -7,7 +7,7 @@ from form_invariance.beyond.neuron_effects.table import ROW_ACTIVATIONS
 from form_invariance.experiment.model_options import load_model
 from form_invariance.experiment.options import ModelOptions, Size, recorded
 from form_invariance.stages.census.table import CENSUS
-from form_invariance.stages.circuit.table import CIRCUIT, by_layer
+from form_invariance.stages.circuit.table import CIRCUIT, by_layer, neurons_of
 from form_invariance.tables.files import read_table, write_table
 from form_invariance.tables.keys import common_keys
 
@@ -22,7 +22,7 @@ def row_activations(*, model: ModelOptions, census: Path, circuit: Path, k: Size
     settings = recorded(locals())
 
     decoder, tokenizer = load_model(model)
-    neurons = by_layer(read_table(circuit, CIRCUIT), k)
+    neurons = by_layer(neurons_of(read_table(circuit, CIRCUIT), k))
     table = rows.row_activations(decoder, tokenizer, read_table(census, CENSUS), neurons)
     provenance = {**settings, "device": str(decoder.device)}
     write_table(table, output, ROW_ACTIVATIONS, provenance, common_keys(census))

@@ -20,6 +20,6 @@ def neurons_of(circuit: pd.DataFrame, k: int) -> pd.DataFrame:
     return circuit[circuit["k"] == k].sort_values(["layer", "neuron"])
 
 
-def by_layer(circuit: pd.DataFrame, k: int) -> dict[int, np.ndarray]:
-    """The numbers of the neurons of the circuit at k, in ascending order, by layer."""
-    return {int(str(layer)): rows["neuron"].to_numpy() for layer, rows in neurons_of(circuit, k).groupby("layer")}
+def by_layer(neurons: pd.DataFrame) -> dict[int, np.ndarray]:
+    """The numbers of neurons by layer, from rows in order of layer and number."""
+    return {int(str(layer)): rows["neuron"].to_numpy() for layer, rows in neurons.groupby("layer")}

@@ -12,6 +12,7 @@ from form_invariance.experiment.readout import check_finite
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.prefixes import run_prompts
 from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.stages.circuit.table import by_layer
 from form_invariance.stages.heuristics.baselines import directions, mixed_neurons, smooth_noise
 from form_invariance.stages.heuristics.names import DIRECTION, NOISE
 from form_invariance.stages.heuristics.pairs import Grid, grid_prompts
@@ -100,7 +101,7 @@ def cell_maps(
     prompts, answer_tokens = grid_prompts(grid, tokenizer, template, f"template of {operator}")
     answers = answer_tokens[np.unique(grid.answer, return_index=True)[1]]
     kinds = [str(kind) for kind in neurons["neurons"].unique()]
-    layers = {kind: _by_layer(neurons[neurons["neurons"] == kind]) for kind in kinds}
+    layers = {kind: by_layer(neurons[neurons["neurons"] == kind]) for kind in kinds}
     mixed = mixed_neurons([*layers.get(DIRECTION, {})], model.config.d_mlp, seed, operator)
     read = [group for kind, group in layers.items() if kind not in (DIRECTION, NOISE)] + [mixed]
     # The model runs once, on the neurons of all kinds.
@@ -132,8 +133,3 @@ def cell_maps(
 
     parts = [of_kind(kind) for kind in kinds] or [of({})]
     return np.concatenate([maps for maps, _ in parts]), np.concatenate([written for _, written in parts])
-
-
-def _by_layer(rows: pd.DataFrame) -> dict[int, np.ndarray]:
-    """Neurons by layer, both in ascending order."""
-    return {int(str(layer)): part["neuron"].to_numpy() for layer, part in rows.groupby("layer")}

@@ -12,6 +12,7 @@ import pandas as pd
 
 from form_invariance.experiment.controls import draw_control, matching_values
 from form_invariance.randomness import generator
+from form_invariance.stages.circuit.table import by_layer
 from form_invariance.stages.heuristics.names import DIRECTION, MATCHED_BASELINES, MOST_BASELINES, NOISE, SHARED
 from form_invariance.stages.heuristics.pairs import Grid
 from form_invariance.stages.heuristics.smoothness import random_maps
@@ -35,7 +36,7 @@ def labelled_neurons(
         variance, effects: of every neuron, (m,) by layer, the means over formats; NaN = not available.
     """
     tables = [shared[["layer", "neuron"]].assign(neurons=SHARED)]
-    layers = {int(str(layer)): rows["neuron"].to_numpy() for layer, rows in shared.groupby("layer")}
+    layers = by_layer(shared)
     sampled = generator(seed, "sampled-baselines", operator).permutation(len(shared))[:MOST_BASELINES]
     in_layer = shared["layer"].iloc[sampled].value_counts().sort_index()
     counts = {int(str(layer)): int(count) for layer, count in in_layer.items()}
