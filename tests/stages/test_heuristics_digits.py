@@ -12,10 +12,10 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.heuristics import null, strict
 from form_invariance.stages.heuristics.classes import members_of
-from form_invariance.stages.heuristics.grid_options import GridOptions
 from form_invariance.stages.heuristics.heuristic_null_command import heuristic_null
 from form_invariance.stages.heuristics.names import EXPRESSIONS, family
 from form_invariance.stages.heuristics.pairs import (
+    GridOptions,
     grid_of_task,
     grid_prompts,
     make_digit_grid,

@@ -6,9 +6,8 @@ from form_invariance.experiment.model_options import load_model
 from form_invariance.experiment.options import ModelOptions, Seed, recorded
 from form_invariance.stages.heuristics import map_files
 from form_invariance.stages.heuristics.activations import cell_maps
-from form_invariance.stages.heuristics.grid_options import GridOptions
 from form_invariance.stages.heuristics.names import SHARED
-from form_invariance.stages.heuristics.pairs import grid_of
+from form_invariance.stages.heuristics.pairs import GridOptions, grid_of
 from form_invariance.stages.heuristics.table import LABELLED_NEURONS, ordered
 from form_invariance.tables.files import read_table, write_tensors
 from form_invariance.tables.keys import common_keys

@@ -8,10 +8,9 @@ from form_invariance.experiment.options import Files, Seed, Size, recorded
 from form_invariance.stages.circuit.table import CIRCUIT, neurons_of
 from form_invariance.stages.heuristics import map_files
 from form_invariance.stages.heuristics.baselines import labelled_neurons, mean_effects
-from form_invariance.stages.heuristics.grid_options import GridOptions
 from form_invariance.stages.heuristics.labels import label_maps
 from form_invariance.stages.heuristics.null import check_drawn_with, read_null
-from form_invariance.stages.heuristics.pairs import grid_of
+from form_invariance.stages.heuristics.pairs import GridOptions, grid_of
 from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS, ordered
 from form_invariance.stages.patching.table import RANKING
 from form_invariance.tables.files import read_table, read_tables, read_tensors, write_table

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from form_invariance.experiment.options import Seed, recorded
 from form_invariance.stages.heuristics import null
-from form_invariance.stages.heuristics.grid_options import GridOptions
-from form_invariance.stages.heuristics.pairs import grid_of
+from form_invariance.stages.heuristics.pairs import GridOptions, grid_of
 from form_invariance.tables.files import write_tensors
 
 

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from cyclopts import Parameter
 
 from form_invariance.errors import UserError
-from form_invariance.experiment.task_options import limits_of
+from form_invariance.experiment.task_options import NO_LIMITS, OperandOptions, limits_of
 from form_invariance.problems.operands import OperandRange, evaluate
 from form_invariance.problems.prompts import PromptTokenizer, check_template
 from form_invariance.problems.tasks import Arithmetic, pool, prompts_of, stated, target_tokens
 from form_invariance.problems.templates import check_fields, render
-from form_invariance.stages.heuristics.grid_options import GridOptions
 from form_invariance.stages.heuristics.names import DIGIT, EXPRESSIONS
 
 LARGEST_ANSWER = 999
@@ -21,6 +21,20 @@ RESULT_WIDTHS = {"multiplication": (10, 30, 50, 100), "division": (2, 10, 100)}
 MODULI = range(2, 11)
 DIGIT_WIDTHS, DIGIT_MODULI = (2, 3, 5), range(2, 6)
 """Of an asked digit. Wider ranges and larger moduli are values, or leave few digits out."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class GridOptions:
+    """A grid of operand pairs."""
+
+    expression: str
+    """the operator's expression, for instance 'a // b'"""
+    digit: int | None = None
+    """this digit of the answer is asked, 0 = the leading one"""
+    limits: OperandOptions = NO_LIMITS
+    max_operand: int
+    """operands of the grid are below it"""
 
 
 @dataclass(frozen=True, eq=False)
