@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from form_invariance.errors import UserError
 from form_invariance.experiment.membership import layers_in
 from form_invariance.statistics import ranks
 
@@ -19,9 +18,6 @@ def rank_cell(tensors: Mapping[str, np.ndarray], attribution: pd.DataFrame) -> p
     Args:
         tensors: those of `membership.to_tensors`.
         attribution: the attribution table, for the stage-1 columns.
-
-    Raises:
-        UserError: the two do not belong together.
     """
     tables = []
     for layer in layers_in(tensors):
@@ -43,8 +39,6 @@ def rank_cell(tensors: Mapping[str, np.ndarray], attribution: pd.DataFrame) -> p
     stage1 = attribution.rename(columns={"score": "attribution_score", "rank": "attribution_rank"})
     stage1 = stage1[["layer", "neuron", "attribution_score", "attribution_rank"]]
     ranking = pd.concat(tables).merge(stage1, on=["layer", "neuron"], how="left")
-    if ranking["attribution_rank"].isna().any():
-        raise UserError("ranking: the indirect effects have neurons that the attribution table does not have")
     return ranking.sort_values(["layer", "rank"], ignore_index=True)
 
 
