@@ -4,11 +4,12 @@ from pathlib import Path
 
 from form_invariance.experiment.options import Files, Seed, recorded
 from form_invariance.stages.agreement.compute import operator_tables
-from form_invariance.stages.agreement.correlation import correlation_table, read_samples
+from form_invariance.stages.agreement.correlation import correlation_table
 from form_invariance.stages.agreement.table import ACTIVATION_CORRELATION, AGREEMENT, LABELLED
+from form_invariance.stages.heuristics.map_files import KIND
 from form_invariance.stages.heuristics.names import MODES
-from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
-from form_invariance.tables.files import provenance_of, read_table, read_tables, write_table
+from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS, ordered
+from form_invariance.tables.files import provenance_of, read_table, read_tables, read_tensors, write_table
 from form_invariance.tables.keys import by_key, common_keys
 
 
@@ -39,8 +40,8 @@ def agreement(
     keys = common_keys(neurons)
     tables = read_tables(by_key(heuristics, "format"), HEURISTICS)
     labelled_neurons = read_table(neurons, LABELLED_NEURONS)
-    ordered = labelled_neurons.sort_values(["neurons", "layer", "neuron"])
-    correlations = correlation_table(read_samples(by_key(maps, "format")), ordered)
+    samples = {name: read_tensors(path, KIND)[0]["sampled"] for name, path in by_key(maps, "format").items()}
+    correlations = correlation_table(samples, ordered(labelled_neurons))
     digits = {provenance_of(path).get("digit") for path in heuristics}
     modes = MODES if digits == {None} else ["strict"]
     agreements, labelled = operator_tables(tables, labelled_neurons, permutations, seed, keys["operator"], modes)

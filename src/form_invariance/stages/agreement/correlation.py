@@ -1,14 +1,11 @@
 """How much a neuron's activations over the same problems are alike in two formats (method, section 9)."""
 
 from collections.abc import Mapping
-from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from form_invariance.stages.heuristics.map_files import KIND
-from form_invariance.tables.files import read_tensors
+from form_invariance.experiment.groups import every_two, joined
 
 
 def correlation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -40,13 +37,8 @@ def correlation_table(samples: Mapping[str, np.ndarray], neurons: pd.DataFrame) 
     named = neurons.rename(columns={"neurons": "kind"})
     return pd.concat(
         [
-            named.assign(formats=f"{first}+{second}", correlation=correlation(samples[first], samples[second]))
-            for first, second in combinations(samples, 2)
+            named.assign(formats=joined(pair), correlation=correlation(*(samples[name] for name in pair)))
+            for pair in every_two(samples)
         ],
         ignore_index=True,
     )
-
-
-def read_samples(paths: Mapping[str, Path]) -> dict[str, np.ndarray]:
-    """The sampled activations of every format, (neurons, P)."""
-    return {name: read_tensors(path, KIND)[0]["sampled"] for name, path in paths.items()}

@@ -17,15 +17,14 @@ from form_invariance.statistics import student_factor
 INPUTS = {name: {"interventions": INTERVENTIONS} for name in ("keep_only", "knockout")}
 """By figure."""
 
-_HEADINGS = {"keep_only": "keep-only", "knockout": "knockout"}
-_UNIFORM_FIRST = sorted(CONTROLS, key=lambda name: bool(CONTROLS[name].matched_by))
 LOOKS = {
     CIRCUIT: Look(NEURON_SETS[CIRCUIT].colour, "o", width=2.0, label=NEURON_SETS[CIRCUIT].label),
     "last": Look(COLOURS[1], dashes=DOTTED, width=0.8, label=f"{NEURON_SETS[CIRCUIT].label}, last token only"),
     "template": Look(COLOURS[2], dashes=DASH_DOT, label=f"{NEURON_SETS[CIRCUIT].label}, its template's means"),
     **{
         name: Look(look.colour, dashes=look.dashes, label=look.label)
-        for name, look in ((name, NEURON_SETS[name]) for name in _UNIFORM_FIRST)
+        for name, look in NEURON_SETS.items()
+        if name in CONTROLS
     },
 }
 """By what is kept or knocked out, and how."""
@@ -58,7 +57,7 @@ def knockout(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
 
 def _by_size(table: pd.DataFrame, intervention: str, title: str) -> Figure:
     """Rows are metrics and formats, columns the operators that have a shared neuron at some size."""
-    heading = f"{title}: {_HEADINGS[intervention]}"
+    heading = f"{title}: {intervention.replace('_', '-')}"
     circuits = table[table["neurons"] == CIRCUIT].groupby("operator", sort=False)["n_neurons"].max()
     empty = circuits.index[circuits == 0].tolist()
     if len(empty) == len(circuits):
