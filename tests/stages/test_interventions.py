@@ -196,8 +196,8 @@ def test_every_operator_draws_controls_of_its_own():
 
 def test_without_neurons_outside_the_circuit_there_is_no_control():
     rng = np.random.default_rng(0)
-    assert draw_control(np.arange(10) < 6, None, rng) is None
-    assert draw_control(np.arange(10) < 5, None, rng).tolist() == [False] * 5 + [True] * 5
+    assert draw_control(np.arange(10) < 6, np.arange(10.0), rng) is None
+    assert draw_control(np.arange(10) < 5, np.arange(10.0), rng).tolist() == [False] * 5 + [True] * 5
     assert draw_control(np.zeros(10, dtype=bool), rng.random(10), rng).sum() == 0
 
 

@@ -113,25 +113,20 @@ def controls(
                 yield NeuronSet({"neurons": kind, "k": k, "seed": draw}, control)
 
 
-def draw_control(circuit: np.ndarray, values: np.ndarray | None, rng: np.random.Generator) -> np.ndarray | None:
-    """As many neurons of one layer as the circuit has there, none of them in it.
+def draw_control(circuit: np.ndarray, values: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
+    """As many neurons of one layer as the circuit has there, none of them in it, and like them in a value.
 
     Args:
         circuit: True where a neuron is in the circuit, bool, (m,).
-        values: what the control is matched by (variance, effect), (m,), NaN = not available; None draws
-            uniformly.
+        values: what the control is matched by, (m,), NaN = not available.
 
     Returns:
         The control, bool, (m,), or None where too few neurons lie outside the circuit.
     """
-    available = ~circuit if values is None else ~circuit & np.isfinite(values)
-    outside, circuit_neurons = np.flatnonzero(available), np.flatnonzero(circuit)
+    outside, circuit_neurons = np.flatnonzero(~circuit & np.isfinite(values)), np.flatnonzero(circuit)
     if len(outside) < len(circuit_neurons):
         return None
     control = np.zeros_like(circuit)
-    if values is None:
-        control[rng.choice(outside, size=len(circuit_neurons), replace=False)] = True
-        return control
     order = outside[np.argsort(values[outside], kind="stable")]
     free, keys = order.tolist(), values[order].tolist()
     for neuron in rng.permutation(circuit_neurons):
@@ -143,15 +138,15 @@ def draw_control(circuit: np.ndarray, values: np.ndarray | None, rng: np.random.
 
 
 def draw_controls(circuit: np.ndarray, values: np.ndarray | None, seed: int, *names: object) -> np.ndarray | None:
-    """A control in every late layer; circuit and result are bool, (late layers, m).
+    """A control in every late layer, matched by values or uniform; circuit and result are bool, (late layers, m).
 
     None where a layer has too few neurons outside the circuit.
     """
+    if values is None:
+        return draw_among(~circuit, circuit, seed, *names)
     drawn = [
-        draw_control(
-            circuit[layer], None if values is None else values[layer], generator(seed, "control", layer, *names)
-        )
-        for layer in range(len(circuit))
+        draw_control(members, of_layer, generator(seed, "control", layer, *names))
+        for layer, (members, of_layer) in enumerate(zip(circuit, values, strict=True))
     ]
     present = [control for control in drawn if control is not None]
     return np.stack(present) if len(present) == len(drawn) else None
@@ -169,17 +164,3 @@ def draw_among(allowed: np.ndarray, counted: np.ndarray, seed: int, *names: obje
         rng = generator(seed, "control", layer, *names)
         drawn[layer, rng.choice(np.flatnonzero(allowed[layer]), size=number, replace=False)] = True
     return drawn
-
-
-def as_many_best(circuit: np.ndarray, rank: np.ndarray) -> np.ndarray | None:
-    """The neurons of the lowest rank, as many in each layer as the circuit has; all (late layers, m).
-
-    None where a layer has too few neurons with a rank; NaN = no rank.
-    """
-    members = np.zeros_like(circuit)
-    for layer, size in enumerate(circuit.sum(1)):
-        best = np.argsort(rank[layer], kind="stable")[:size]
-        if np.isnan(rank[layer, best]).any():
-            return None
-        members[layer, best] = True
-    return members

@@ -9,7 +9,6 @@ import pandas as pd
 from form_invariance.experiment.controls import (
     Draws,
     NeuronSet,
-    as_many_best,
     circuit_set,
     controls,
     matching_values,
@@ -47,7 +46,13 @@ def best_not_shared(circuit: np.ndarray, rank: np.ndarray) -> np.ndarray | None:
 
     None where a layer has too few ranked neurons outside the circuit.
     """
-    return as_many_best(circuit, np.where(circuit, np.nan, rank))
+    outside, members = np.where(circuit, np.nan, rank), np.zeros_like(circuit)
+    for layer, size in enumerate(circuit.sum(1)):
+        best = np.argsort(outside[layer], kind="stable")[:size]
+        if np.isnan(outside[layer, best]).any():
+            return None
+        members[layer, best] = True
+    return members
 
 
 def neuron_sets(
