@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -34,9 +34,6 @@ def _label(maps: np.ndarray, logits: np.ndarray, floor: float) -> pd.DataFrame:
     return _worker["label"](maps, logits, floor)
 
 
-_part = lru_cache(maxsize=2)(published_part)
-
-
 def _both_modes(
     grid: Grid, null: Null, threshold: float, maps: np.ndarray, logits: np.ndarray, floor: float
 ) -> pd.DataFrame:
@@ -45,7 +42,7 @@ def _both_modes(
     operand, result = ranked(maps), ranked(maps * logits[:, answer])
     tables = [strict.score(operand, result, grid, null, threshold, floor).assign(mode="strict")]
     if grid.kind != DIGIT:  # The published algorithm knows no digits.
-        keep, part = _part(grid)
+        keep, part = published_part(grid)
         if not keep.all():
             operand, result = ([ranking.among(keep) for ranking in rankings] for rankings in (operand, result))
         table = published.score(operand, result, part, floor)

@@ -92,20 +92,15 @@ def make_null(grid: Grid, seed: int = 0, maps: tuple[int, int] | None = None) ->
 
 
 def to_arrays(null: Null) -> dict[str, np.ndarray]:
-    """Named arrays for a file; `from_arrays` reads them back."""
+    """Named arrays for a file; `read_null` reads them back."""
     return {name: values for name, values in vars(null).items() if name != "rules"}
-
-
-def from_arrays(arrays: dict[str, np.ndarray], grid: Grid) -> Null:
-    """The random maps of a file's arrays, which were drawn on this grid."""
-    return Null(make_rules(grid), **arrays)
 
 
 def read_null(path: Path, drawn_with: Mapping[str, Any], grid: Grid) -> Null:
     """The random maps of a file, which were drawn on this grid with these settings."""
     arrays, provenance = read_tensors(path, KIND)
     check_drawn_with(path, provenance, drawn_with)
-    return from_arrays(arrays, grid)
+    return Null(make_rules(grid), **arrays)
 
 
 def check_drawn_with(path: Path, provenance: Mapping[str, Any], drawn_with: Mapping[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """The analysis grid: all operand pairs that the heuristics of a neuron are read from."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -83,6 +84,7 @@ def take(grid: Grid, rows: np.ndarray) -> Grid:
     return Grid(grid.a[rows], grid.b[rows], grid.answer[rows], grid.kind, grid.max_operand, problems)
 
 
+@lru_cache(maxsize=2)
 def published_part(grid: Grid) -> tuple[np.ndarray, Grid]:
     """The pairs that the published algorithm's grid has too, as a mask and as a grid.
 
