@@ -1,7 +1,6 @@
-"""A value against the strongest of several rivals: brute force over assignments, and rates of false verdicts."""
+"""A value against the strongest of several rivals: rates of false verdicts."""
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -59,33 +58,6 @@ def halves_of(values):
 
 def over_all(cells):
     return next(row for row in rival_rows(cells) if row["format"] == row["operator"] == ALL)
-
-
-def test_the_least_over_all_assignments_by_brute_force():
-    cells = cells_of(np.random.default_rng(0), [0, 1, -1], 3, resamples=200)
-    names = {operator: list(cells["s", operator]) for operator in OPERATORS[:3]}
-    samples = np.array(
-        [
-            np.mean(
-                [
-                    cells[form, operator][name].first - cells[form, operator][name].second
-                    for operator, name in zip(names, chosen, strict=True)
-                    for form in FORMATS
-                ],
-                axis=0,
-            )
-            for chosen in product(*names.values())
-        ]
-    )
-    assert samples.shape == (27, 201)
-    errors = samples[:, 1:].std(1, ddof=1)
-    worst = ((samples[:, :1] - samples[:, 1:]) / errors[:, None]).max(0)
-    row = over_all(cells)
-    assert row["difference"] == pytest.approx(samples[:, 0].min())
-    assert row["low"] == pytest.approx(np.quantile(samples[:, 1:], 0.025, axis=1).min())
-    assert row["high"] == pytest.approx((samples[:, 0] + np.quantile(worst, 0.975) * errors).min())
-    (one,) = (row for row in rival_rows(cells) if (row["format"], row["operator"]) == ("c", "b"))
-    assert one["difference"] == min(pair.first[0] - pair.second[0] for pair in cells["c", "b"].values())
 
 
 @pytest.mark.parametrize("trials", [60, pytest.param(1000, marks=pytest.mark.nightly)])
