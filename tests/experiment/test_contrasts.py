@@ -3,17 +3,15 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import beta, t
 
-from form_invariance.experiment.contrasts import engine, rows
+from form_invariance.experiment.contrasts import engine
 from form_invariance.experiment.contrasts.cells import Cell, Sample
 from form_invariance.experiment.contrasts.engine import (
     FEWEST,
     NO_CONTROL,
     SEVERAL,
-    Pair,
     Value,
     compare,
     described,
@@ -21,7 +19,6 @@ from form_invariance.experiment.contrasts.engine import (
 )
 from form_invariance.experiment.contrasts.noise import half_of
 from form_invariance.randomness import generator
-from form_invariance.tables.columns import ALL
 
 RESAMPLES = 400
 
@@ -228,13 +225,3 @@ def test_a_difference_has_the_draws_of_both_and_the_problems_of_the_fewer():
         "b": [1, -1],
         "c": [-4, -5],
     }
-
-
-def test_rows_of_cells_operators_and_all():
-    values = {("symbolic", "+"): 1.0, ("word", "+"): 3.0, ("word", "-"): 8.0}
-    cells = {key: Pair(np.full(5, value), np.zeros(5), (named(FEWEST),)) for key, value in values.items()}
-    table = pd.DataFrame(rows.rows(cells, more=lambda some: {"of": len(some)}))
-    found = table.set_index(["format", "operator"])[["first", "of"]].T.to_dict("list")
-    by_cell = {("symbolic", "+"): [1, 1], ("word", "+"): [3, 1], ("word", "-"): [8, 1]}
-    assert found == {**by_cell, (ALL, "+"): [2, 2], (ALL, "-"): [8, 1], (ALL, ALL): [4, 3]}
-    assert rows.overall(table)["first"].tolist() == [4]
