@@ -7,6 +7,7 @@ import oracles
 import pandas as pd
 import pytest
 import torch
+from oracles import at_last_token
 from small_prompts import CACHE_PROMPTS, plain_means, prepare
 
 from form_invariance.beyond.dose import compute
@@ -52,17 +53,6 @@ def check(found, z, answers):
     np.testing.assert_allclose(found.probability, expected["probability"], atol=2e-6)
     np.testing.assert_allclose(found.margin, expected["margin"], atol=1e-4)
     assert found.predicted.tolist() == z.argmax(-1).tolist()
-
-
-def at_last_token(value):
-    """A hook that puts a function of the last token's activation in its place."""
-
-    def hook(activation, hook):
-        activation = activation.clone()
-        activation[:, -1] = value(activation[:, -1])
-        return activation
-
-    return hook
 
 
 def test_a_direct_change_reaches_the_unembedding_alone(hooked):

@@ -1,15 +1,16 @@
-"""Exchange of the residual stream: states against transformers' hooks, donors by brute force, known layers."""
+"""Exchange of the residual stream: states against hooks, donors by brute force, known layers."""
 
 import re
 from types import SimpleNamespace
 
 import numpy as np
+import oracles
 import pandas as pd
 import pytest
 import torch
 from example_tables import filled
-from hooked_states import HookedStates
 from hugging_face import HuggingFace, reading
+from oracles import at_last_token
 from planted_models import TEMPLATES, census_of, divide_attention, model_of, run_of, save
 from small_prompts import PAIRS, PROMPTS
 
@@ -32,20 +33,40 @@ def small(folder):
     return Run(loading.load(folder), load_tokenizer(folder), first=0), *prompts
 
 
+def states(bridge, tokens):
+    """The last token's state before each layer, after its attention and after its MLP, (layers, B, d) each."""
+    _, cache = bridge.run_with_cache(tokens)
+    before, written, after = (
+        torch.stack([cache[f"blocks.{layer}.{name}"][:, -1] for layer in range(bridge.cfg.n_layers)])
+        for name in ("hook_in", "attn.hook_out", "hook_out")
+    )
+    return before, before + written, after
+
+
+def exchanged_states(bridge, tokens, donors):
+    """Logits with the donors' state after the attention, or after the MLP, of each layer, (2, B, layers, V)."""
+    (before, *_), (_, attended, after) = states(bridge, tokens), states(bridge, donors)
+    z = [
+        oracles.last_logits(bridge, tokens, [(f"blocks.{layer}.{name}", at_last_token(lambda _, x=x: x))])
+        for name, given in (("attn.hook_out", attended - before), ("hook_out", after))
+        for layer, x in enumerate(given)
+    ]
+    return torch.stack(z).unflatten(0, (2, -1)).transpose(1, 2)
+
+
 @pytest.mark.parametrize("family", ["llama", "qwen2"])
 def test_exchanges_equal_hooks_over_whole_sequences(family_folders, family):
     folder = family_folders[family]
     run, target, donor = small(folder)
-    hooked = HookedStates(HuggingFace(folder).model)
+    bridge = oracles.bridge(folder)
     # One prompt at a time, because their lengths differ.
     alone = [[run.tokens([prompt]) for prompt in prompts] for prompts in (target, donor)]
-    states = torch.cat([hooked.run(tokens)[1] for tokens in alone[0]]).unflatten(1, (-1, 2)).permute(1, 2, 0, 3)
-    torch.testing.assert_close(arrival.states(run, target, range(1, 3)), states[1:3], atol=1e-5, rtol=1e-5)
-    z = torch.cat([hooked.exchanged(*both) for both in zip(*alone, strict=True)])
+    expected = torch.cat([torch.stack(states(bridge, tokens)[1:], 1) for tokens in alone[0]], 2)
+    torch.testing.assert_close(arrival.states(run, target, range(1, 3)), expected[1:3], atol=1e-5, rtol=1e-5)
+    attended, z = torch.cat([exchanged_states(bridge, *both) for both in zip(*alone, strict=True)], 1)
     # Between a layer's attention and its MLP the same state is given as after the layer.
-    torch.testing.assert_close(z[:, ::2], z[:, 1::2], atol=1e-4, rtol=0)
-    z = z[:, 1::2]
-    own, other = (torch.cat([hooked.run(one)[0].argmax(-1) for one in prompts]) for prompts in alone)
+    torch.testing.assert_close(attended, z, atol=1e-4, rtol=0)
+    own, other = (torch.cat([oracles.last_logits(bridge, one).argmax(-1) for one in prompts]) for prompts in alone)
     rows = {"donor": "format", "donor_format": "symbolic", "a": 1, "b": 2}
     given = pd.DataFrame({"prompt": target, "own_token": own, "donor_prompt": donor, "donor_token": other, **rows})
     table = compute.run_exchanges(run, given)

@@ -25,6 +25,17 @@ def all_neurons(model, tokens, layers):
     return torch.stack([found[name] for name in names])
 
 
+def at_last_token(value):
+    """A hook that puts a function of the last token's activation in its place."""
+
+    def hook(activation, hook):
+        activation = activation.clone()
+        activation[:, -1] = value(activation[:, -1])
+        return activation
+
+    return hook
+
+
 def indirect_effect(clean, patched, answers):
     """The paper's Eq. 4 as it is printed, from logits (B, V) in double precision; (B,)."""
     p, p_star = (z.double().softmax(-1).gather(1, answers).numpy() for z in (clean, patched))

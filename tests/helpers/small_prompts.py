@@ -30,9 +30,8 @@ CACHE_PROMPTS = {name: [PROMPTS[name].format(a=a, b=b) for a, b in own] for name
 
 
 def prepare(model, tokenizer, name):
-    tokens, _, _ = prepared(tokenizer, name)
-    answers = torch.from_numpy(tokenizer.number_tokens([a + b for a, b in PAIRS]))
-    return tokens, answers, mean_cache.compute(model, tokenizer, [CACHE_PROMPTS[name]])
+    tokens, _, answers = prepared(tokenizer, name)
+    return tokens, answers[:, 0], mean_cache.compute(model, tokenizer, [CACHE_PROMPTS[name]])
 
 
 def plain_means(folder, tokenizer, prompts, layers):

@@ -34,11 +34,7 @@ def test_the_residual_ceiling_equals_hooks(run, tiny_folder):
     answers = run.answer_tokens(np.array([a + b for a, b in pairs]))
     bridge, place = oracles.bridge(tiny_folder), residual_before(2)
     _, found = bridge.run_with_cache(donor, names_filter=[place])
-
-    def give(residual, hook):
-        return torch.cat([residual[:, :-1], found[place][:, -1:]], dim=1)
-
-    z = oracles.last_logits(bridge, target, [(place, give)])
+    z = oracles.last_logits(bridge, target, [(place, oracles.at_last_token(lambda _: found[place][:, -1]))])
     given = Donors(run, prompts["word"]).residual(prompts["word"])
     np.testing.assert_allclose(given, found[place][:, -1].detach(), atol=1e-5)
     got = transfer_residual(run.model, build_cache(run.model, target, 2), given, answers, True)
