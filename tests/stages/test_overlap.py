@@ -142,11 +142,6 @@ def test_what_rounding_does_to_a_probability_is_no_change():
     assert set(first["raising"].dropna()) == {0}
 
 
-def test_nothing_is_said_of_the_best_of_a_format_that_has_none():
-    table = reliability_table({name: of_all(name, np.full((1, 4, 9), -1.0)) for name in "sc"}, [2], 0)
-    assert table[[*BEST]].isna().all(axis=None)
-
-
 def test_formats_that_share_nothing_have_an_interval():
     cells = {}
     for place, name in enumerate("scw"):
@@ -170,13 +165,14 @@ def test_dead_neurons_are_never_shared(rule):
     assert row[["members", "jaccard", "chance"]].tolist() == pytest.approx([20, 1, by_chance])
 
 
-def test_where_no_set_has_a_member_the_overlap_is_undefined():
-    dead = {name: of_all(name, np.zeros((2, 12, 40))) for name in "sc"}
-    table = overlap_table(dead, [5], 10, 0)
+@pytest.mark.parametrize("effect", [0.0, -1.0])
+def test_where_no_set_has_a_member_the_overlap_is_undefined(effect):
+    none = {name: of_all(name, np.full((2, 12, 40), effect)) for name in "sc"}
+    table = overlap_table(none, [5], 10, 0)
     assert table[["jaccard", "chance", "low", "high"]].isna().all(axis=None)
     assert table[["members", "union"]].eq(0).all(axis=None)
-    assert reliability_table(dead, [5], 0)["jaccard"].isna().all()
-    assert circuit_table(dead, [5]).empty
+    assert reliability_table(none, [5], 0)[["jaccard", *BEST]].isna().all(axis=None)
+    assert circuit_table(none, [5]).empty
 
 
 def test_equal_effects_are_ordered_differently_in_each_format():
