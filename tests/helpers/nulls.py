@@ -226,15 +226,8 @@ def table_of(lost, intervention):
             wide = values.set_axis(columns["index"], axis=1)
             long = wide.melt(ignore_index=False, var_name="index", value_name="probability").reset_index()
             long = long.merge(columns, on="index").dropna(subset="probability")
-            parts.append(
-                long.assign(
-                    format=name,
-                    task=task,
-                    intervention=kind,
-                    correct=long["probability"],
-                    margin=long["probability"],
-                )
-            )
+            alike = dict.fromkeys(("correct", "margin"), long["probability"])
+            parts.append(long.assign(format=name, task=task, intervention=kind, **alike))
     return measured.rows_of(pd.concat(parts, ignore_index=True))
 
 

@@ -35,17 +35,13 @@ def lost_answers(rng, operators=("+", "-", "*"), problems=60):
                 rows += [(*cell, *one) for one in zip(asked.tolist(), lost.tolist(), strict=True)]
     table = pd.DataFrame(rows, columns=[*NAMES, "a", "b", "lost"])
     # What is lost by knockout is what they keep where they are kept alone.
-    kept = table.assign(intervention="keep_only", lost=1 - table["lost"])
-    both = pd.concat([table.assign(intervention="knockout"), kept])
-    before = table.drop_duplicates(["format", "task", "b"]).assign(
-        intervention="good", neurons="none", lost=0, k=0
-    )
-    both = pd.concat([both, before.assign(operator=before["task"])], ignore_index=True)
-    return measured.rows_of(
-        both.assign(
-            index=both["b"], correct=1 - both["lost"], probability=1 - 0.6 * both["lost"], margin=-both["lost"]
-        )
-    )
+    kept = table.assign(lost=1 - table["lost"])
+    before = table.drop_duplicates(["format", "task", "b"]).assign(neurons="none", lost=0, k=0)
+    before = before.assign(operator=before["task"])
+    parts = {"knockout": table, "keep_only": kept, "good": before}
+    every = pd.concat([rows.assign(intervention=how) for how, rows in parts.items()], ignore_index=True)
+    every = every.assign(index=every["b"], correct=1 - every["lost"], margin=-every["lost"])
+    return measured.rows_of(every.assign(probability=1 - 0.6 * every["lost"]))
 
 
 def test_unchanged_tables_have_the_answers_that_they_were_made_with(monkeypatch):
@@ -65,26 +61,20 @@ def made_up(rng, problems=40, formats="sc", operators="+-*"):
     """Tables by prompt of which nothing is true: all sets do the same but for noise; donors give no answer."""
     rows = []
     for name, operator, number in product(formats, operators, range(problems)):
-        hard, cell = rng.random(), {"operator": operator, "task": operator, "index": number, "a": 1, "b": number}
+        hard, cell = rng.random(), {"format": name, "operator": operator, "task": operator}
+        cell |= {"index": number, "a": 1, "b": number}
         sets = {(CIRCUIT, -1), *product(("random", *MATCHED), range(4))}
         for how, (neurons, draw) in product(("keep_only", "knockout"), sorted(sets)):
             right = rng.random() < 0.3 + 0.4 * hard
             values = {"correct": right, "probability": 0.6 * right, "faithfulness": 0.6 * right}
-            rows.append(
-                {**cell, "format": name, "neurons": neurons, "seed": draw, "k": 10, "intervention": how, **values}
-            )
+            rows.append({**cell, "neurons": neurons, "seed": draw, "k": 10, "intervention": how, **values})
         values = {"correct": True, "probability": 1.0, "faithfulness": 1.0}
-        rows.append(
-            {**cell, "format": name, "neurons": "none", "seed": -1, "k": 0, "intervention": "good", **values}
-        )
+        rows.append({**cell, "neurons": "none", "seed": -1, "k": 0, "intervention": "good", **values})
     ablated = measured.rows_of(pd.DataFrame(rows), positions="all", means="format")
-    rows = []
+    rows, kinds = [], [*product(("matched", "same_answer", "mismatched", "interchange"), [-1])]
+    kinds += product(nulls.DRAWN, range(4))
     for (donor, target), operator, number in product([("s", "c"), ("c", "s")], operators, range(problems)):
         cell = {"operator": operator, "donor": donor, "target": target, "k": 10, "a": 1, "b": number}
-        kinds = [
-            *product(("matched", "same_answer", "mismatched", "interchange"), [-1]),
-            *product(nulls.DRAWN, range(4)),
-        ]
         for condition, draw in kinds:
             values = {"recovered": rng.random() < 0.3, "donor_answer": rng.random() < 0.2, "permuted_answer": 0.2}
             rows.append({**cell, "condition": condition, "seed": draw, **values})
