@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load_file, save_file
-from unequal_run import MODEL, UNEQUAL, unequal
+from unequal_run import MODEL, UNEQUAL, calls_by_command, unequal
 
 from form_invariance.cli import main
 from form_invariance.stages.census.table import CENSUS
@@ -78,16 +78,14 @@ def with_other_content(stamp):
 
 def facts(path):
     """The names of a file's lineage, and its own."""
-    stamp = stamp_of(path)
-    keys = [
-        stamp["keys"][name]
-        for name in ("model", "format", "operator", "donor", "target", "task")
-        if name in stamp["keys"]
-    ]
+    stamp, names = stamp_of(path), ("model", "format", "operator", "donor", "target", "task")
+    keys = "/".join(stamp["keys"][name] for name in names if name in stamp["keys"])
     part = next(iter(stamp["content"]))
-    return {
-        name for own in stamp["lineage"].values() for name in own
-    }, f"{stamp['table']} of {'/'.join(keys)}{part}"
+    return set().union(*stamp["lineage"].values()), f"{stamp['table']} of {keys}{part}"
+
+
+def with_word(words, place, word):
+    return [*words[:place], str(word), *words[place + 1 :]]
 
 
 def mixtures(words, tmp_path):
@@ -108,14 +106,14 @@ def mixtures(words, tmp_path):
         for name, change in changes.items():
             to = tmp_path / name.replace("/", "-") / f"{place}{path.suffix}"
             restamped(path, to, change)
-            yield option, name, [*words[:place], str(to), *words[place + 1 :]], to
+            yield option, name, with_word(words, place, to), to
         for key, (own, other) in {"format": ("symbolic", "word"), "operator": ("sum_units", "pairs")}.items():
             value = keys[place].get(key)
             changed = path.parent / path.name
             parts = [{own: other, other: own}.get(part, part) if part == value else part for part in changed.parts]
             to = Path(*parts)
             if value and to != path and to.exists() and any(key in keys[other] for other in others):
-                yield option, key, [*words[:place], str(to), *words[place + 1 :]], to
+                yield option, key, with_word(words, place, to), to
 
 
 REFUSED = re.compile(
@@ -125,10 +123,9 @@ REFUSED = re.compile(
 
 
 def test_a_file_of_another_run_is_refused_in_every_place(folder, tmp_path, capsys):
-    calls = json.loads((folder / "calls.json").read_text())
     tried, taken = [], []
     with contextlib.chdir(folder):
-        for words in {" ".join(words[: 2 if words[0] == "heuristics" else 1]): words for words in calls}.values():
+        for words in calls_by_command(folder, "heuristics").values():
             for option, what, changed, file in mixtures(words, tmp_path):
                 status, said = main(changed), capsys.readouterr().err.strip().splitlines()[-1:]
                 refused = status == 2 and REFUSED.search(said[0]) and (str(file) in said[0] or "--" in said[0])
@@ -139,15 +136,21 @@ def test_a_file_of_another_run_is_refused_in_every_place(folder, tmp_path, capsy
     assert not taken, "\n".join(map(str, taken))
 
 
+def refused(words, capsys):
+    """The last line of what a command says that must be refused."""
+    assert main(words) == 2, words
+    return capsys.readouterr().err.strip().splitlines()[-1]
+
+
 OTHER_VALUES = {"--seed": "99", "--late-from": "1", "--k": "29", "--k-shown": "29", "--membership": "positive"}
 OTHER_VALUES |= {"--ranking": "probability"}
 
 
 def test_a_setting_of_another_run_is_refused_in_every_command(folder, capsys):
     """Commands without an input that has the setting, such as the first ones, take it."""
-    calls, tried = json.loads((folder / "calls.json").read_text()), set()
+    tried = set()
     with contextlib.chdir(folder):
-        for words in {words[0]: words for words in calls}.values():
+        for words in calls_by_command(folder).values():
             said = [facts(Path(words[place])) for place, _ in files_of(words)]
             known = {name for names, own in said for name in (*names, own)}
             for option, value in OTHER_VALUES.items():
@@ -158,17 +161,9 @@ def test_a_setting_of_another_run_is_refused_in_every_command(folder, capsys):
                 if not matching or name not in known or option in {of for _, of in files_of(words)}:
                     continue
                 place = matching[0]
-                changed = (
-                    [*words, option, value]
-                    if "=" in words[place]
-                    else [*words[: place + 1], value, *words[place + 2 :]]
-                )
-                assert main(changed) == 2, (words[0], option)
-                said = capsys.readouterr().err.strip().splitlines()[-1]
-                assert re.search(rf"was made with {name}|knows no circuit of .* at k = {value}", said), (
-                    words[0],
-                    said,
-                )
+                changed = [*words, option, value] if "=" in words[place] else with_word(words, place + 1, value)
+                said = refused(changed, capsys)
+                assert re.search(rf"was made with {name}|knows no circuit of .* at k = {value}", said), changed
                 tried.add((words[0], option))
     assert len(tried) > 20
 
@@ -178,8 +173,8 @@ def test_another_model_is_refused_beside_its_files_without_its_record(folder, tm
     words = ["promoted-tokens", "--k", "30", "--output", str(tmp_path / "x.parquet"), "--circuits"]
     words += [str(cell / f"shared/{operator}/circuit.parquet") for operator in UNEQUAL["operators"]]
     assert main([*words, "--model", f"embedded:{MODEL}"]) == 0
-    assert main([*words, "--model", "embedded:embedded-separate"]) == 2
-    assert "was made with another model than this command runs" in capsys.readouterr().err
+    said = refused([*words, "--model", "embedded:embedded-separate"], capsys)
+    assert "was made with another model than this command runs" in said
 
 
 def test_a_tokenizer_of_another_run_is_refused(folder, tmp_path, capsys):
@@ -189,60 +184,37 @@ def test_a_tokenizer_of_another_run_is_refused(folder, tmp_path, capsys):
     content = json.loads(kept.read_text())
     vocabulary = content["model"]["vocab"]
     vocabulary["4"], vocabulary["5"] = vocabulary["5"], vocabulary["4"]
-    words = ["census", "--model", f"embedded:{MODEL}", "--model-files", str(tmp_path / "model_files.parquet")]
-    words += ["--expression", "a + b", "--digit=1", "--operand-min=10", "--operand-max=40", "--answer-min=10"]
-    words += [
-        "--answer-max=90",
-        "--template={a}+{b}=",
-        "--format=symbolic",
-        "--operator=x",
-        "--seed=0",
-        "--output",
-    ]
+    words = ["census", f"--model=embedded:{MODEL}", f"--model-files={tmp_path}/model_files.parquet", "--digit=1"]
+    words += ["--expression=a + b", "--operand-min=10", "--operand-max=40", "--answer-min=10", "--answer-max=90"]
+    words += ["--template={a}+{b}=", "--format=symbolic", "--operator=x", "--seed=0", "--output"]
     assert main([*words, str(tmp_path / "x.parquet")]) == 0
     kept.write_text(json.dumps(content))
-    assert main([*words, str(tmp_path / "y.parquet")]) == 2
-    assert (
-        f"{kept} is not the tokenizer that {tmp_path}/model_files.parquet was made with" in capsys.readouterr().err
-    )
-
-
-def first_call(folder, command, *having):
-    calls = json.loads((folder / "calls.json").read_text())
-    return next(words for words in calls if words[: 1 + len(having)] == [command, *having])
-
-
-def refused(words, capsys):
-    assert main(list(map(str, words))) == 2
-    return capsys.readouterr().err.strip().splitlines()[-1]
+    said = refused([*words, str(tmp_path / "y.parquet")], capsys)
+    assert f"{kept} is not the tokenizer that {tmp_path}/model_files.parquet was made with" in said
 
 
 def test_a_file_under_another_name_does_not_escape_the_comparison(folder, tmp_path, capsys):
-    words = first_call(folder, "attribution")
+    words = calls_by_command(folder)["attribution"]
     place = words.index("--dataset") + 1
     with contextlib.chdir(folder):
         other = shutil.copy(words[place], tmp_path / "dataset.pq")
-        assert f"{other}: the name must end in .parquet" in refused(
-            [*words[:place], other, *words[place + 1 :]], capsys
-        )
+        assert f"{other}: the name must end in .parquet" in refused(with_word(words, place, other), capsys)
 
 
 def test_halves_without_a_size_are_refused(folder, capsys):
-    words = first_call(folder, "interventions")
+    words = calls_by_command(folder)["interventions"]
     place = words.index("--circuit-halves") + 1
     other = words[place].replace("circuit_halves", "classified_circuit_halves")
     with contextlib.chdir(folder):
-        said = refused([*words[:place], other, *words[place + 1 :]], capsys)
+        said = refused(with_word(words, place, other), capsys)
     assert re.search(r"circuit_halves of embedded-digits/\w+ at k = 15", said)
 
 
 def test_another_template_than_that_of_the_census_is_refused(folder, tmp_path, capsys):
-    words = first_call(folder, "activation-maps")
+    words = calls_by_command(folder)["activation-maps"]
     place = next(n for n, word in enumerate(words) if word.startswith("--template="))
-    changed = [*words, "--output", str(tmp_path / "x.parquet")]
-    changed[place] = "--template=({a}+{b})="
+    changed = [*with_word(words, place, "--template=({a}+{b})="), "--output", str(tmp_path / "x.parquet")]
     with contextlib.chdir(folder):
-        assert re.search(
-            r"the template of \w+/\w+ '.*', but this command has '\({a}\+{b}\)='", refused(changed, capsys)
-        )
+        said = refused(changed, capsys)
+    assert re.search(r"the template of \w+/\w+ '.*', but this command has '\({a}\+{b}\)='", said)
     assert not (tmp_path / "x.parquet").exists()

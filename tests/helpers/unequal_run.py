@@ -40,3 +40,9 @@ def _make(folder):
 def unequal(factory):
     """The folder of the run."""
     return once(factory, "unequal-run", _make)
+
+
+def calls_by_command(folder, *several):
+    """A command line of each command of the run; of `several`, one for each first argument."""
+    calls = json.loads((folder / "calls.json").read_text())
+    return {" ".join(words[: 2 if words[0] in several else 1]): words for words in calls}

@@ -2,7 +2,6 @@
 
 import ast
 import contextlib
-import json
 import os
 import random
 import shutil
@@ -13,7 +12,7 @@ import pytest
 from altered_source import altered
 from replayed_run import written
 from stub_checkout import ROOT
-from unequal_run import unequal
+from unequal_run import calls_by_command, unequal
 
 from form_invariance.cli import command_modules
 from form_invariance.stage_folders import stage_folders
@@ -82,11 +81,6 @@ def folder(tmp_path_factory):
 FEW = ("patching", "specificity", "answers")
 
 
-def calls_by_command(folder):
-    calls = json.loads((folder / "calls.json").read_text())
-    return {" ".join(words[: 2 if words[0] in ("heuristics", "figure") else 1]): words for words in calls}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("command", FEW)
 def test_a_command_needs_only_what_it_reaches(folder, tmp_path, command):
@@ -95,7 +89,7 @@ def test_a_command_needs_only_what_it_reaches(folder, tmp_path, command):
 
 @pytest.mark.nightly
 def test_every_command_needs_only_what_it_reaches(folder, tmp_path):
-    calls = calls_by_command(folder)
+    calls = calls_by_command(folder, "heuristics", "figure")
     assert len(calls) > 30
     for number, words in enumerate(calls.values()):
         checked(folder, words, tmp_path / str(number))
