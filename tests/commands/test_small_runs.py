@@ -5,26 +5,22 @@ import pandas as pd
 import yaml
 from configurations import ROOT, SHIPPED
 from replayed_run import calls_of, replay
+from unequal_run import MODEL, UNEQUAL
 
 from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.stages.dataset.table import CORRUPT
 from form_invariance.tables.files import provenance_of, read_table
 
-MODEL = "embedded-digits"
 DIGITS = yaml.safe_load((ROOT / "config/digits.yaml").read_text())
 WORD = "Jack has {a} apples and gets 0 more. Now he has "
 COPYING = {"expression": "a", "digit": 1, "templates": {"symbolic": "{a}+0=", "word": WORD}}
 CONFIG = {
-    **SHIPPED,
-    **DIGITS,
-    "results": "results",
+    **UNEQUAL,
     "operators": {name: DIGITS["operators"][name] for name in ("sum_tens", "sum_units")},
+    "operands": DIGITS["operands"],
     "formats": {name: DIGITS["formats"][name] for name in ("symbolic", "word")},
-    "variant_operators": [],
     "specificity_tasks": {"copying": COPYING},
-    **{"census_pairs": 150, "train_prompts": 6, "eval_prompts": 6, "corrupt_seeds": 2, "candidates": 40},
-    **{"k": [30], "k_shown": 30, "random_seeds": 2, "matched_seeds": 2, "mean_cache_prompts": 20},
-    **{"transfer_pairs": 6, "bootstrap": 20, "seed": 7, "membership": "top_k", "center_logits": False},
+    **{"k": [30], "random_seeds": 2, "matched_seeds": 2},
 }
 
 
