@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 import torch
 from example_tables import filled
-from hugging_face import HuggingFace, reading
 from oracles import at_last_token
 from planted_models import TEMPLATES, census_of, divide_attention, model_of, run_of, save
 from small_prompts import PAIRS, PROMPTS
@@ -26,11 +25,9 @@ from form_invariance.tables.files import write_table
 
 def small(folder):
     """A run of a small model, and the prompts of its targets and donors."""
-    prompts = (
-        [PROMPTS[name].format(a=a, b=b) for a, b in pairs]
-        for name, pairs in (("word", PAIRS), ("symbolic", PAIRS[::-1]))
-    )
-    return Run(loading.load(folder), load_tokenizer(folder), first=0), *prompts
+    target = [PROMPTS["word"].format(a=a, b=b) for a, b in PAIRS]
+    donor = [PROMPTS["symbolic"].format(a=a, b=b) for a, b in PAIRS[::-1]]
+    return Run(loading.load(folder), load_tokenizer(folder), first=0), target, donor
 
 
 def states(bridge, tokens):
@@ -84,30 +81,17 @@ def test_exchanges_equal_hooks_over_whole_sequences(family_folders, family):
 def test_exchanged_heads_equal_hooks_over_whole_sequences(family_folders, family):
     folder, layer = family_folders[family], 1
     run, target, donor = small(folder)
-    model, count = HuggingFace(folder).model, run.model.config.n_heads
+    count, bridge, place = run.model.config.n_heads, oracles.bridge(folder), f"blocks.{layer}.attn.hook_z"
     assert count > run.model.config.n_key_value_heads
     head_masks = torch.rand(len(target), 3, count, generator=torch.manual_seed(0)) < 0.5
     given = pd.DataFrame({"prompt": target, "own_token": 5, "donor_prompt": donor, "donor_token": 9})
     answers, probabilities = heads.exchanged(run, given, layer, head_masks)
-
-    @torch.no_grad()
-    def logits(prompt, module, change):
-        with reading((module, change)):
-            return model(run.tokens([prompt])).logits[0, -1].double()
-
     expected = torch.empty(len(target), 3, run.model.config.vocabulary, dtype=torch.float64)
-    module = model.model.layers[layer].self_attn.o_proj
-    for row in range(len(target)):
-        seen = []
-        logits(donor[row], module, lambda z, seen=seen: seen.append(z.clone()) or z)
-        for number, mask in enumerate(head_masks[row].repeat_interleave(run.model.config.d_head, 1)):
-
-            def exchange(z, mask=mask, seen=seen):
-                z = z.clone()
-                z[:, -1, mask] = seen[0][:, -1, mask]
-                return z
-
-            expected[row, number] = logits(target[row], module, exchange)
+    for row, (own, other) in enumerate(zip(target, donor, strict=True)):
+        _, cache = bridge.run_with_cache(run.tokens([other]), names_filter=[place])
+        for number, mask in enumerate(head_masks[row, ..., None]):
+            exchange = at_last_token(lambda z: torch.where(mask, cache[place][:, -1], z))
+            expected[row, number] = oracles.last_logits(bridge, run.tokens([own]), [(place, exchange)])[0]
     np.testing.assert_allclose(probabilities, expected.softmax(-1)[..., 9], atol=2e-6)
     assert probabilities.std() > 1e-6
     assert answers.tolist() == (expected.argmax(-1) == 9).tolist()
@@ -142,9 +126,8 @@ def layers_of(tables):
     """Values by quantity of the table of layers, and the verdicts over all cells."""
     found = contrasts.exchanges(tables, 300, 0)
     verdicts = contrasts.contrasts(found).query("format == operator == 'all'").set_index("question")["verdict"]
-    return contrasts.layers(found).groupby("quantity")["value"].agg(
-        lambda some: set(some.dropna())
-    ), verdicts.to_dict()
+    values = contrasts.layers(found).groupby("quantity")["value"].agg(lambda some: set(some.dropna()))
+    return values, verdicts.to_dict()
 
 
 def test_the_layer_is_that_whose_attention_brings_the_operands(exchanged):
@@ -188,10 +171,8 @@ def test_heads_are_those_that_bring_the_operands(tmp_path, brings, sets, said):
         pair = table.query("donor_format == @donor and target_format == @target")
         assert (pair["prompts"] == PROMPTS_OF_A_CELL / 2).all()
         # Larger sums are misread by neurons that see the format, which no head brings.
-        assert (
-            pair.query("exchanged == 'together' and rank == 4")["donor_answer"].item() == 1
-            or donor != target == "word"
-        )
+        together = pair.query("exchanged == 'together' and rank == 4")["donor_answer"].item()
+        assert together == 1 or donor != target == "word"
         return set(pair.loc[pair["member"], "head"])
 
     assert [members(name, name) for name in FORMATS] == sets
@@ -392,7 +373,5 @@ def test_a_copy_has_the_answer_of_the_own_formats_donor(exchanged):
     copied = with_copies(given["code"], copies, ("code", "addition"), 0).query("donor == 'copied'")
     own = given["code"].query("donor_format == 'code' and donor_token == @token")
     assert set(copied["donor_prompt"]) <= {"x", "y"}
-    assert (
-        copied.drop(columns=["donor", "donor_prompt"]).to_numpy().tolist()
-        == own[copied.columns].drop(columns=["donor", "donor_prompt"]).to_numpy().tolist()
-    )
+    alike = copied.columns.drop(["donor", "donor_prompt"])
+    assert copied[alike].to_numpy().tolist() == own[alike].to_numpy().tolist()
