@@ -25,7 +25,6 @@ from form_invariance.errors import UserError
 from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.stages.agreement import figure as agreement
 from form_invariance.stages.interventions import figure as interventions
-from form_invariance.stages.interventions.table import INTERVENTIONS
 from form_invariance.stages.overlap import figure as overlap
 from form_invariance.stages.overlap.table import DIFFERING, INVARIANCE
 from form_invariance.stages.transfer import figure as transfer
@@ -171,14 +170,6 @@ def test_a_full_disk_leaves_the_old_figure(tmp_path, monkeypatch):
     assert [one.read_text() for one in tmp_path.iterdir()] == ["old"]
 
 
-def test_tables_come_as_one_with_their_keys_in_the_order_given(planted, tmp_path):
-    inputs, names = {"interventions": INTERVENTIONS}, ("word", "code", "symbolic")
-    paths = [planted.cell(name, "interventions.parquet") for name in names]
-    table = read_inputs(input_paths(paths, inputs, "this figure needs"), inputs)["interventions"]
-    assert table["format"].unique().tolist() == [*names]
-    assert table.index.is_unique
-
-
 def test_neurons_of_two_layers_with_one_number_are_two():
     rows = [("code", activations, layer, 5) for activations in ("observed", "shuffled") for layer in (2, 3)]
     table = pd.DataFrame(rows, columns=["format", "activations", "layer", "neuron"])
@@ -196,7 +187,9 @@ def test_formats_are_drawn_in_the_order_of_their_tables(planted, tmp_path, monke
     monkeypatch.setenv("MPLBACKEND", "module://of_a_notebook")
     more = ["--title", "m", "--k", str(PLANTED), "--output", str(tmp_path / "a.svg")]
     assert main(["figure", "interventions", "knockout", "--tables", *tables, *more]) == 0
-    assert [*seen[0]["interventions"]["format"].unique()] == names
+    table = seen[0]["interventions"]
+    assert [*table["format"].unique()] == names
+    assert table.index.is_unique
     assert os.environ["MPLBACKEND"] == "agg"
 
 
@@ -212,18 +205,7 @@ def test_the_users_matplotlibrc_changes_no_byte(planted, tmp_path):
         folder = tmp_path / name
         folder.mkdir()
         (folder / "matplotlibrc").write_text(rc + "savefig.bbox: tight\n" * bool(rc))
-        words = [
-            "interventions",
-            "knockout",
-            "--tables",
-            table,
-            "--title",
-            "m",
-            "--k",
-            "8",
-            "--output",
-            folder / "a.png",
-        ]
+        words = ["interventions", "knockout", "--tables", table, "--title=m", "--k=8", f"--output={folder}/a.png"]
         own = os.environ | {"MATPLOTLIBRC": str(folder)}
         done = subprocess.run([sys.executable, "-m", "form_invariance", "figure", *words], env=own, cwd=folder)
         assert done.returncode == 0, name
@@ -242,15 +224,7 @@ def drawn_lines(looks, names):
     return np.asarray(canvas.buffer_rgba())[..., :3] / 255
 
 
-LINES = {
-    "overlap": overlap.LOOKS,
-    "differing": overlap.DIFFER,
-    "keep": interventions.LOOKS,
-    "transfer": transfer.LOOKS,
-}
-
-
-@pytest.mark.parametrize("looks", LINES.values(), ids=LINES)
+@pytest.mark.parametrize("looks", [overlap.LOOKS, overlap.DIFFER, interventions.LOOKS, transfer.LOOKS])
 def test_of_two_lines_that_agree_both_are_seen(looks):
     alone = {name: drawn_lines(looks, [name]) for name in looks}
     for names in combinations(looks, 2):
