@@ -3,7 +3,7 @@
 import ast
 import re
 
-from package_imports import imports_of
+from package_imports import imports_of, modules
 from stub_checkout import ROOT
 
 from form_invariance.stage_folders import ROOMS, stage_folders
@@ -18,19 +18,13 @@ FLOORS = (
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names.split()}
 
 
-def modules():
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
 def imported(module):
     """The modules that a module imports, without the packages that contain them."""
     return {name for name in imports_of(module) if file_of(name).name != "__init__.py"}
 
 
 def test_imports_point_down():
-    for module in modules():
+    for module, _ in modules():
         own = module.partition(".")[2].partition(".")[0]
         for name in imported(module) if own else ():
             room = name.split(".")[1]
@@ -48,14 +42,14 @@ def test_a_stage_imports_earlier_stages_alone():
     # One rule runs attribution and patching.
     included.insert(included.index("patching"), "attribution")
     order = [name for name in included if name in stage_folders()]
-    for module in modules():
+    for module, _ in modules():
         for name in imported(module) if stage_of(module) else ():
             if other := stage_of(name):
                 assert order.index(other) <= order.index(stage_of(module)), (module, name)
 
 
 def test_what_the_paper_does_not_have_can_be_deleted():
-    for module in modules():
+    for module, _ in modules():
         for name in imported(module):
             if name.split(".")[1] == "beyond" and module.split(".")[1] in ("experiment", "stages", "beyond"):
                 assert stage_of(module) == stage_of(name), (module, name)

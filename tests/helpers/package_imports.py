@@ -4,10 +4,20 @@ import ast
 import re
 from functools import cache
 
+from stub_checkout import ROOT
+
 from form_invariance.cli import command_modules
 from form_invariance.workflow.source_digest import file_of
 
 PACKAGE = "form_invariance"
+
+
+def modules():
+    """The package's files by the names of their modules."""
+    source = ROOT / "src"
+    for path in sorted((source / PACKAGE).rglob("*.py")):
+        parts = path.relative_to(source).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
 @cache

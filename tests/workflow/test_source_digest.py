@@ -10,6 +10,7 @@ import sys
 
 import pytest
 from altered_source import altered
+from package_imports import modules
 from replayed_run import written
 from stub_checkout import ROOT
 from unequal_run import calls_by_command, unequal
@@ -22,13 +23,6 @@ from form_invariance.workflow.source_digest import reached, starts_of
 PACKAGE = ROOT / "src/form_invariance"
 CALLERS = [("form_invariance.cli", "*"), ("form_invariance.__main__", "*")]
 """What runs a command: it changes no result, but what is said of a file's ancestors."""
-
-
-def modules():
-    """The package's files by the names of their modules."""
-    for path in PACKAGE.rglob("*.py"):
-        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
 def more_of(words):
@@ -96,17 +90,8 @@ def test_every_command_needs_only_what_it_reaches(folder, tmp_path):
         shutil.rmtree(tmp_path / str(number))
 
 
-DYNAMIC = {
-    "__init_subclass__",
-    "singledispatch",
-    "import_module",
-    "__import__",
-    "exec",
-    "get_docstring",
-    "get_type_hints",
-    "__doc__",
-    "sys.modules",
-}
+DYNAMIC = {"__init_subclass__", "singledispatch", "import_module", "__import__", "exec", "sys.modules"}
+DYNAMIC |= {"get_docstring", "get_type_hints", "__doc__"}
 """By these, code or its text is used without its name."""
 WITHOUT_NAMES = {
     "form_invariance.__getattr__": "the library, which no command uses",
@@ -130,9 +115,8 @@ def test_what_names_cannot_follow_is_listed():
                 assert not node.level, path
                 assert "*" not in {name.name for name in node.names}, path
             if isinstance(node, ast.Import):
-                assert all(name.asname or not name.name.startswith("form_invariance.") for name in node.names), (
-                    path
-                )
+                own = [name for name in node.names if name.name.startswith("form_invariance.")]
+                assert all(name.asname for name in own), path
         for statement in tree.body:
             nodes = [*ast.walk(statement)] if not isinstance(statement, ast.Import | ast.ImportFrom) else []
             used = {node.id for node in nodes if isinstance(node, ast.Name)}
@@ -251,17 +235,11 @@ def test_a_changed_definition_changes_the_commands_that_reach_it(number, tmp_pat
         (tmp_path / path.name).write_text(altered(path.read_text(), name))
         other = definitions.read.__wrapped__(tmp_path / path.name)
         with monkeypatch.context() as patch:
-            patch.setattr(
-                source_digest,
-                "read",
-                lambda file, own=path, other=other: other if file == own else definitions.read(file),
-            )
+            patch.setattr(source_digest, "read", lambda file: other if file == path else definitions.read(file))
             source_digest._next.cache_clear()
             changed = {command for command in commands if source_digest.source_digest(command) != before[command]}
-        assert changed == {command for command, found in reaching.items() if (module, name) in found}, (
-            module,
-            name,
-        )
+        expected = {command for command, found in reaching.items() if (module, name) in found}
+        assert changed == expected, (module, name)
     source_digest._next.cache_clear()
 
 
