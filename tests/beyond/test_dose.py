@@ -242,14 +242,9 @@ def test_controls_have_as_many_neurons_in_each_layer_and_parts_are_parts(drawn):
     along = compute._directions((2, 7), draws, "code")
     np.testing.assert_allclose(np.linalg.norm(along, axis=-1), np.ones((3, 2)))
     assert not (along[0] == along[1]).any()
-    values = {
-        name: {"variance": np.random.default_rng(2).random((2, WIDTH)), "effect": np.ones((2, WIDTH))}
-        for name in OPERATORS
-    }
-    matched = [
-        *best_controls(ranks, 5, "code", "sum", values["sum"], draws),
-        *circuit_controls(ranks, 5, values, draws),
-    ]
+    values = {"variance": np.random.default_rng(2).random((2, WIDTH)), "effect": np.ones((2, WIDTH))}
+    matched = [*best_controls(ranks, 5, "code", "sum", values, draws)]
+    matched += circuit_controls(ranks, 5, dict.fromkeys(OPERATORS, values), draws)
     for one in matched:
         of_best = one.label["neurons"].endswith("_of_own_best")
         members = best if of_best else ranks.shared(5, one.label["operator"])

@@ -58,16 +58,9 @@ def test_activations_by_row_are_those_of_hooks(tiny, tiny_folder, tmp_path):
     model, census = ["--model", str(tiny_folder)], tmp_path / "census.parquet"
     task = ["--table", str(tmp_path / "task.csv"), "--format", "code", "--operator", "next", "--template={n}+1="]
     assert main(["census", *model, *task, "--seed", "1", "--output", str(census)]) == 0
-    words = [
-        "--census",
-        str(census),
-        "--circuit",
-        str(circuit(tmp_path, NEURONS, str(tiny_folder), "next")),
-        "--k",
-        "4",
-        "--output",
-    ]
-    assert main(["row-activations", *model, *words, str(tmp_path / "rows.parquet")]) == 0
+    path = circuit(tmp_path, NEURONS, str(tiny_folder), "next")
+    words = ["row-activations", *model, f"--census={census}", f"--circuit={path}", "--k=4", "--output"]
+    assert main([*words, str(tmp_path / "rows.parquet")]) == 0
     table = read_table(tmp_path / "rows.parquet", ROW_ACTIVATIONS)
     assert len(table) == len(PLACES) * 20
     bridge = oracles.bridge(tiny_folder)
@@ -80,7 +73,7 @@ def test_activations_by_row_are_those_of_hooks(tiny, tiny_folder, tmp_path):
         assert list(zip(own["layer"], own["neuron"], strict=True)) == PLACES
         np.testing.assert_allclose(own["activation"], expected, atol=5e-6)
     circuit(tmp_path, {}, str(tiny_folder), "next")
-    assert main(["row-activations", *model, *words, str(tmp_path / "none.parquet")]) == 0
+    assert main([*words, str(tmp_path / "none.parquet")]) == 0
     assert read_table(tmp_path / "none.parquet", ROW_ACTIVATIONS).empty
 
 

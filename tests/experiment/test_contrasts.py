@@ -220,8 +220,5 @@ def test_a_difference_has_the_draws_of_both_and_the_problems_of_the_fewer():
     first, second = Value(np.full(3, 5), named(7), streams[0]), Value(np.full(3, 2), named(9), streams[1])
     both = first - second
     assert (both.mean.tolist(), both.problems) == ([3, 3, 3], named(7))
-    assert {name: values.tolist() for name, values in both.draws.items()} == {
-        "a": [3, 1],
-        "b": [1, -1],
-        "c": [-4, -5],
-    }
+    draws = {name: values.tolist() for name, values in both.draws.items()}
+    assert draws == {"a": [3, 1], "b": [1, -1], "c": [-4, -5]}

@@ -23,11 +23,8 @@ FORMATS, OPERATORS, COPYING = "scw", ("one", "two", "three"), ("copying", "echo"
 FEW, RESAMPLES, Z = ("w", "three"), 60, norm.ppf(0.975)
 """A cell with too few prompts for an interval; resamples of the bootstrap."""
 MATCHED, EQUAL = ["random_variance", "random_effect"], ["equal_norm", "random_direction"]
-RANKED = [
-    half + name
-    for half in ("", *HALVES, *MEANS_HALVES)
-    for name in ("circuit", *map("best_in_{}".format, FORMATS))
-]
+CHOSEN = ["circuit", *(f"best_in_{name}" for name in FORMATS)]
+RANKED = [half + name for half in ("", *HALVES, *MEANS_HALVES) for name in CHOSEN]
 DRAWN = [name + of for name in MATCHED + EQUAL for of in ("", "_of_own_best")] + ["random_of_own_best"]
 OTHERS = ["own_best_not_shared", "own_best_in_layers_2_to_3", "all_late"]
 INTERVENED = {"knockout": [*RANKED, *DRAWN, *OTHERS], "keep_only": [*RANKED, *DRAWN[:4]], "direct": RANKED}
@@ -49,11 +46,8 @@ def made_up(operators):
         nobody = pd.DataFrame([{"operator": task, "neurons": "none", "k": 0, "seed": -1}])
         parts.append(measurements(nobody, prompts, before, **setting, intervention="good"))
         for how, names in INTERVENED.items():
-            sets = [
-                (*one, draw)
-                for one in product(operators, names)
-                for draw in ([0, 1, 2] if one[1] in DRAWN else [-1])
-            ]
+            draws = {one: (0, 1, 2) if one in DRAWN else (-1,) for one in names}
+            sets = [(of, one, draw) for of in operators for one in names for draw in draws[one]]
             labels = pd.DataFrame(sets, columns=["operator", "neurons", "seed"]).assign(k=5)
             strong = labels["neurons"].isin(RANKED).to_numpy() != (how == "keep_only")
             rate = np.where(strong, 0.3, 0.7)[:, None] + rng.normal(size=(len(sets), 1)) / 20
@@ -200,11 +194,8 @@ def check_rivals(table, pairs):
             for of in (lambda first, second: first, lambda first, second: second)
         )
         choices = list(product(*(dict.fromkeys(r for _, of, r in chosen if of == own) for own in operators)))
-        noise = {
-            pair: other * generator(0, "rival", *pair).normal(size=RESAMPLES)
-            for pair in product(operators, OPERATORS)
-        }
-        noise |= {(of,): own * generator(0, "rival", of).normal(size=RESAMPLES) for of in operators}
+        sizes = dict.fromkeys(product(operators, OPERATORS), other) | {(of,): own for of in operators}
+        noise = {key: size * generator(0, "rival", *key).normal(size=RESAMPLES) for key, size in sizes.items()}
         found, errors = [], []
         for rival in choices:
             against = [chosen[form, of, rival[operators.index(of)]] for form, of in cells]

@@ -101,11 +101,8 @@ def random_neurons(rng, width=WIDTH, written=UNREAD):
 
 def weights_of(embedding, unembedding, layers):
     """All weights by their Hugging Face names; `layers` has gate, up and down of each."""
-    weights = {
-        "model.embed_tokens.weight": embedding,
-        "lm_head.weight": unembedding,
-        "model.norm.weight": np.ones(D),
-    }
+    weights = {"model.embed_tokens.weight": embedding, "lm_head.weight": unembedding}
+    weights |= {"model.norm.weight": np.ones(D)}
     for layer, matrices in enumerate(layers):
         weights |= _layer_weights(layer, *matrices)
     return weights

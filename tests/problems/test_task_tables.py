@@ -68,18 +68,12 @@ def test_a_table_that_is_not_there_is_looked_for_in_a_folder(tmp_path, monkeypat
 
 
 def test_no_break_and_zero_width_spaces_are_named_by_line(tmp_path):
-    rows = [
-        "New York,a",
-        "New\u00a0York,b",
-        "\u0645\u06cc\u200c\u062e\u0648\u0631\u0645,Ro\u200bme",
-        *["x\ufeffy,b"] * 5,
-    ]
+    rows = ["New York,a", "New\u00a0York,b", "\u0645\u06cc\u200c\u062e\u0648\u0631\u0645,Ro\u200bme"]
+    rows += ["x\ufeffy,b"] * 5
     (found, other) = odd_spaces(written(tmp_path, "\ufeffcity,answer\n" + "\n".join(rows)))
-    assert (
-        "column 'city' has a no-break or zero-width space in lines 3, 5, 6, 7, 8 and 1 more ('New\\xa0York')"
-        in found
-    )
-    assert "column 'answer' has a no-break or zero-width space in lines 4 ('Ro\\u200bme')" in other
+    said = "has a no-break or zero-width space in lines"
+    assert f"column 'city' {said} 3, 5, 6, 7, 8 and 1 more ('New\\xa0York')" in found
+    assert f"column 'answer' {said} 4 ('Ro\\u200bme')" in other
 
 
 WRITTEN = ["a,b\n", "c,d\r\n", "\n", '"a\nb",c\n', 'g,"h""i"\r', "  \r\n", "j,k"]

@@ -101,19 +101,9 @@ MOVED += ("interchange", "interchange_minus_copied")
 
 def test_a_section_says_the_verdict_and_the_pairs_of_the_first_table():
     """Of a tiny difference, of operators that disagree, and of too few pairs."""
-    moved = [
-        ("a_to_b", "+", "matched", 40, 0.5),
-        ("b_to_a", "+", "matched", 30, 0.4),
-        ("a_to_b", "-", "matched", 0, None),
-    ]
-    rates = filled(
-        TRANSFER,
-        [(*row[0].split("_to_"), *row[1:]) for row in moved],
-        "donor target operator condition pairs recovered",
-        keys="donor target operator",
-        k=10,
-        n_neurons=3,
-    )
+    moved = [("a", "b", "+", 40, 0.5), ("b", "a", "+", 30, 0.4), ("a", "b", "-", 0, None)]
+    keys = "donor target operator"
+    rates = filled(TRANSFER, moved, f"{keys} pairs recovered", keys, condition="matched", k=10, n_neurons=3)
     limits = {"first": 0.5, "second": 0.1, "low": 0.01, "high": 0.6, "k": 10, "format": "all", "cells": 2}
     for (value, pooled, each, prompts), said in (
         ((0.04, "yes", "yes", 70), "4% [1%, 60%] (yes, tiny; n = 70 in 2 cells)"),

@@ -65,9 +65,8 @@ def test_each_kind_of_baseline_is_a_sample(monkeypatch):
     assert set(whole["neurons"].value_counts()) == {60}
     monkeypatch.setattr(baselines, "MOST_BASELINES", 40)
     table = labelled_neurons(shared, *values(), 5, "addition")
-    assert table["neurons"].value_counts().to_dict() == {SHARED: 60} | dict.fromkeys(
-        [*MATCHED_BASELINES, DIRECTION, NOISE], 40
-    )
+    sizes = {SHARED: 60} | dict.fromkeys([*MATCHED_BASELINES, DIRECTION, NOISE], 40)
+    assert table["neurons"].value_counts().to_dict() == sizes
     by_layer = table[table["neurons"] != SHARED].groupby(["layer", "neurons"])["neuron"]
     sizes = by_layer.size().unstack()
     assert sizes.nunique(axis=1).eq(1).all()
@@ -87,11 +86,8 @@ def test_every_population_has_maps_of_its_own(tiny, monkeypatch):
     monkeypatch.setattr(pairs, "check_template", lambda *given: seen.append(given) or check(*given))
     maps, written = activations.cell_maps(model, tokenizer, template, "addition", grid, rows, 5)
     assert seen == [(tokenizer, template, "template of addition", OperandRange(0, 11, 0, 22))]
-    assert (maps.dtype, written.dtype, maps.shape, written.shape) == (
-        *["float32"] * 2,
-        (len(rows), 144),
-        (len(rows), 23),
-    )
+    assert maps.dtype == written.dtype == np.float32
+    assert (maps.shape, written.shape) == ((len(rows), 144), (len(rows), 23))
     prompts, answers = grid_prompts(grid, tokenizer, template, "")
     answers = answers[np.unique(grid.answer, return_index=True)[1]]
 

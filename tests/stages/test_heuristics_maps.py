@@ -95,10 +95,8 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
     answer = 940 + a + b
     grid = Grid(a, b, answer, "addition", 40)
     rng = np.random.default_rng(3)
-    maps, (answers, place) = (
-        rng.normal(size=(5, len(a))).astype(np.float32),
-        np.unique(answer, return_inverse=True),
-    )
+    maps = rng.normal(size=(5, len(a))).astype(np.float32)
+    answers, place = np.unique(answer, return_inverse=True)
     maps[0] += 6 * (a % 5 == 1)
     # One pattern at both ends; the higher score counts.
     maps[2] += 6 * ((b % 10 == 4) & (a < 15)) - 6 * ((b == 14) & (a >= 15))

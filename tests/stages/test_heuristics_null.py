@@ -138,10 +138,8 @@ def test_hits_equal_the_plain_way(grid, monkeypatch):
     classes, rng = make_rules(grid).classes, np.random.default_rng(0)
     classes = classes[:: 1 + len(classes) // 200]
     classes += [PairClass(one.name, one.members, one.size // 2, True) for one in classes[::5]]
-    classes += [
-        PairClass("op1_value_999", grid.a < 0, 0, True),
-        PairClass("same_operand", grid.a < 0, total + 9, True),
-    ]
+    none = grid.a < 0
+    classes += [PairClass("op1_value_999", none, 0, True), PairClass("same_operand", none, total + 9, True)]
     hits = counter(classes, grid)
     maps = np.stack([*random_maps(grid, 4, generator(5))]).astype(np.float32)
     maps[:2] = rng.integers(0, 4, total), -1 * (grid.a < 2)

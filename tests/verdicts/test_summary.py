@@ -213,10 +213,8 @@ def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables):
     assert found.loc["-", ["difference", "low", "high"]].tolist() == pytest.approx([-0.4, -0.5, -0.3])
     assert "    + +0.20 yes; - -0.40 no" in verdict_lines(table, "m", 10, operators=True)
     (told,) = answer({"verdicts": table}, 10)
-    assert (
-        "with its 95 % interval (problems are resampled; operators, formats and directions are fixed)"
-        in told.sentence
-    )
+    said = "with its 95 % interval (problems are resampled; operators, formats and directions are fixed)"
+    assert said in told.sentence
     assert "+ +0.20 yes; - -0.40 no" in told.table["operator"].tolist()
     # As if the differences were those of a ratio from 0.8.
     computed = found.reset_index().assign(question="computed")
