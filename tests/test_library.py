@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 from hugging_face import HuggingFace, set_at_the_last_token
+from planted_models import TEMPLATES
 from transformers import PreTrainedTokenizerFast
 
 import form_invariance
@@ -26,10 +27,7 @@ from form_invariance.stages.attribution.compute import attribute, corrupt_activa
 SOURCE, SEPARATE = "embedded:embedded-shared", "embedded:embedded-separate"
 LATE = range(3, 6)
 ROWS = pd.DataFrame({"a": [12, 30, 225, 7, 611], "b": [7, 41, 68, 8, 23]})
-FORMS = (
-    "{a}+{b}=",
-    "Jack has {a} apples. His friend gives him {b} more apples. How many does he have now? Answer:",
-)
+FORMS = TEMPLATES["symbolic"], TEMPLATES["word"]
 
 
 @pytest.fixture(scope="module")

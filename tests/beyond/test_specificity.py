@@ -251,8 +251,8 @@ def test_what_the_model_cannot_do_and_a_circuit_without_neurons_are_undefined_an
 
 
 COPIES = {
-    "yes": (planted_models.write_copying, "x = {a} + 0\nprint(x)  # "),
-    "no": (partial(planted_models.write_model, shared=True), "{a}+0="),
+    "yes": (planted_models.write_copying, planted_models.COPYING["code"]),
+    "no": (partial(planted_models.write_model, shared=True), planted_models.COPYING["symbolic"]),
 }
 """By verdict: a model that copies by other neurons than those that add, and one that copies by adding nothing."""
 

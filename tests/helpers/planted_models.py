@@ -30,6 +30,8 @@ TEMPLATES = {
     "word": "Jack has {a} apples. His friend gives him {b} more apples. How many does he have now? Answer:",
 }
 """One template a format. Their last tokens differ, which is how the model tells the formats apart."""
+COPYING = {name: text.replace("{b}", "0") for name, text in TEMPLATES.items()}
+"""The planted neurons copy a number by adding nothing to it."""
 EXPRESSION = "a + b"
 LIMITS = OperandRange(6, 60, 12, 120)
 

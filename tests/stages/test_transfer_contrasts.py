@@ -8,7 +8,7 @@ import pytest
 from example_tables import crossed
 from measured import contrasts_of, moved
 from plain_contrasts import check_rows
-from planted_models import LATE, PLANTED, TEMPLATES, WIDTH, census_of, run_of
+from planted_models import COPYING, LATE, PLANTED, TEMPLATES, WIDTH, census_of, run_of
 
 from form_invariance.experiment.contrasts.engine import verdict
 from form_invariance.experiment.contrasts.entries import CONTRASTS as ENTRIES
@@ -103,12 +103,7 @@ WRITERS = {
     "repairs": planted_models.write_repairing,
     "copies by others": planted_models.write_copying,
 }
-COPYING = {
-    "symbolic": "{a}+0=",
-    "word": "Jack has {a} apples. His friend gives him 0 more apples. How many does he have now? Answer:",
-}
-"""The planted neurons copy a number by adding nothing to it."""
-COPYING_AROUND = "x = {a} + 0\nprint(x)  # "
+FORMATS = ("symbolic", "word")
 
 
 @pytest.fixture(scope="module", params=WRITERS)
@@ -117,13 +112,14 @@ def built(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param) / "model"
     WRITERS[request.param](folder, seed=0)
     run = run_of(folder)
-    copying = dict.fromkeys(COPYING, COPYING_AROUND) if request.param == "copies by others" else COPYING
-    censuses = {name: census_of(run, TEMPLATES[name], "addition", 1000, 0) for name in COPYING}
+    around = request.param == "copies by others"
+    copying = {name: COPYING["code" if around else name] for name in FORMATS}
+    censuses = {name: census_of(run, TEMPLATES[name], "addition", 1000, 0) for name in FORMATS}
     planted, numbers = planted_models.planted_neurons(True, seed=0), np.arange(WIDTH)
     circuits = {PLANTED: np.stack([np.isin(numbers, planted["word", layer]) for layer in LATE])}
     rank = np.stack([numbers + 1.0] * len(LATE))
     variance = np.random.default_rng(0).random(rank.shape)
-    formats = dict.fromkeys(COPYING, Measured(variance, -rank / WIDTH, rank))
+    formats = dict.fromkeys(FORMATS, Measured(variance, -rank / WIDTH, rank))
     sets = neuron_sets(run, circuits, {}, formats, "addition", Draws(5, 2, 0))
     means = {
         name: last_token_means(run.model, run.tokens(census["prompt"].tolist()), run.first).last_token(run.first)
