@@ -57,10 +57,6 @@ def changed(path, change):
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def appended(path):
-    return changed(path, lambda content: content + b"\nCHANGED = True\n")
-
-
 def configured(checkout, change):
     def edit(content):
         config = yaml.safe_load(content)
@@ -83,15 +79,10 @@ def several(config):
 
 WORD, VARIANT, ADDITION = {"format": "word"}, {"format": "word~1"}, {"operator": "addition"}
 CIRCUIT, ABLATING, COPYING = {"circuit": "circuit"}, "interventions transfer dose specificity", "residual_exchange"
+OF_K = [("circuit", CIRCUIT), ("overlap operator_overlap transfer interventions contrasts", {})]
 CHANGES = {
-    "a k": (
-        lambda config: config["k"].append(30),
-        [("circuit", CIRCUIT), ("overlap operator_overlap transfer interventions contrasts", {})],
-    ),
-    "a k less": (
-        lambda config: config["k"].pop(0),
-        [("circuit", CIRCUIT), ("overlap operator_overlap transfer interventions contrasts", {})],
-    ),
+    "a k": (lambda config: config["k"].append(30), OF_K),
+    "a k less": (lambda config: config["k"].pop(0), OF_K),
     "controls that change places": (
         lambda config: config.update(random_seeds=config["matched_seeds"], matched_seeds=config["random_seeds"]),
         [(ABLATING, {})],
@@ -234,5 +225,5 @@ def test_time_stamps_and_documents_rerun_nothing(finished):
             path = finished / name
             path.parent.mkdir(exist_ok=True)
             path.touch()
-            edits.enter_context(appended(path))
+            edits.enter_context(changed(path, lambda content: content + b"\nCHANGED = True\n"))
         assert planned(finished) == {}
