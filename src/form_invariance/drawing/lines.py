@@ -72,24 +72,6 @@ def mean(table: pd.DataFrame, by: list[str], name: str, value: str) -> pd.DataFr
     return line(table.groupby(by, sort=False)[value].mean().reset_index(), name, value)
 
 
-# Seaborn computes intervals from repeated rows, so a given one comes as three rows: the value and its limits.
-_GIVEN = {
-    "y": "y",
-    "sort": False,
-    "estimator": lambda values: values.iloc[0],
-    "errorbar": lambda values: tuple(values.iloc[1:]),
-    "err_kws": {"lw": 0},
-    "markeredgewidth": 0,
-    "legend": False,
-}
-
-
-def _rows(table: pd.DataFrame, x: str, *facets: str) -> pd.DataFrame:
-    """The table of lines with three rows for each point, by x."""
-    kept = ["line", x, *facets]
-    return table.sort_values(x, kind="stable").melt(kept, ["value", "low", "high"], value_name="y")
-
-
 _MORE_GAPS = (SOLID, DASHED, DASH_DOT, DOTTED)
 
 
@@ -99,34 +81,30 @@ def _in_order(table: pd.DataFrame, looks: Looks) -> list[str]:
     return sorted(names, key=lambda name: (_MORE_GAPS.index(looks[name].dashes), -looks[name].width))
 
 
-def _draw(data: pd.DataFrame, axes: Axes, x: str, looks: Looks) -> None:
-    """Draw the lines of one panel by one call of seaborn's."""
-    defined = data.dropna(subset="y")
-    drawn = _in_order(defined, looks)
-    if drawn:
-        colours = [looks[name].colour for name in drawn]
-        sns.lineplot(data, x=x, hue="line", hue_order=drawn, palette=colours, ax=axes, **_GIVEN)
-    for artist, name in zip(axes.lines, drawn, strict=True):
-        artist.set(label=name, **looks[name].arguments())
-        rows = defined[defined["line"] == name]
-        if rows[x].nunique() == 1:
+def _draw(table: pd.DataFrame, axes: Axes, x: str, looks: Looks) -> None:
+    """Draw the lines of one panel."""
+    defined = table.dropna(subset="value").sort_values(x, kind="stable")
+    by_line = {name: defined[defined["line"] == name] for name in _in_order(defined, looks)}
+    for name, rows in by_line.items():
+        look = looks[name]
+        axes.fill_between(rows[x], rows["low"], rows["high"], color=look.colour, alpha=0.2, lw=0)
+        axes.plot(rows[x], rows["value"], color=look.colour, label=name, **look.arguments())
+    for name, rows in by_line.items():
+        if len(rows) == 1:
             _draw_point(rows, axes, x, looks[name])
 
 
-def _draw_point(rows: pd.DataFrame, axes: Axes, x: str, look: Look) -> None:
+def _draw_point(row: pd.DataFrame, axes: Axes, x: str, look: Look) -> None:
     """A line of one point: without a marker it has no extent, and neither has its band."""
-    limits = rows[rows["variable"] != "value"]
-    if len(limits):
-        axes.vlines(limits[x].iloc[0], limits["y"].min(), limits["y"].max(), color=look.colour, lw=look.width)
+    if row[["low", "high"]].notna().all(axis=None):
+        axes.vlines(row[x], row["low"], row["high"], color=look.colour, lw=look.width)
     if not look.marker:
-        value = rows[rows["variable"] == "value"]
-        axes.scatter(value[x], value["y"], s=5, color=look.colour)
+        axes.scatter(row[x], row["value"], s=5, color=look.colour)
 
 
 def line_plot(axes: Axes, table: pd.DataFrame, x: str, looks: Looks) -> None:
     """Draw the lines into one panel."""
-    _draw(_rows(table, x), axes, x, looks)
-    axes.set(xlabel="", ylabel="")
+    _draw(table, axes, x, looks)
     size_axis(axes, table[x].unique().tolist())
 
 
@@ -156,7 +134,7 @@ def line_grid(
     """
     names = _in_order(table, looks)
     grid = style.Grid(
-        _rows(table, x, *(name for name in (row, col) if name)),
+        table,
         row=row,
         col=col,
         # In the table's order: a panel's first point may not be the first of all.
