@@ -11,15 +11,6 @@ from form_invariance.model.memory import rows_at_once
 from form_invariance.tables.progress import Progress
 
 
-def single_neuron_masks(circuit: np.ndarray) -> np.ndarray:
-    """Each neuron of a circuit (late layers, m) alone, bool, (n, late layers, m), in order of layer and number."""
-    places = np.argwhere(circuit)
-    rows = np.arange(len(places))
-    alone = np.zeros((len(places), *circuit.shape), dtype=bool)
-    alone[rows, places[:, 0], places[:, 1]] = True
-    return alone
-
-
 def neuron_effects(
     run: Run,
     tokens: Tensor,
@@ -39,11 +30,12 @@ def neuron_effects(
         Columns layer, neuron and knockout_probability: the answer's probability with this neuron alone at its
         mean, minus the unmodified model's.
     """
-    alone = single_neuron_masks(circuit)
     layers, numbers = np.nonzero(circuit)
     table = pd.DataFrame({"layer": layers + run.first, "neuron": numbers})
-    if not len(alone):
+    if table.empty:
         return table.assign(knockout_probability=np.empty(0))
+    alone = np.zeros((len(table), *circuit.shape), dtype=bool)
+    alone[np.arange(len(table)), layers, numbers] = True
     started = start(run, tokens, answers, center=False, size=batch)
     whole = unmodified(started)
     done = Progress(len(alone), "neurons knocked out").add
