@@ -139,7 +139,7 @@ def test_a_size_whose_invariance_is_withheld_is_named():
 
 OVERLAP = "shared/addition/overlap"
 FAULTS = [
-    ("jaccard", [OVERLAP], "'jaccard' is not a figure of overlap; it has differing, "),
+    ("jaccard", [OVERLAP], "'jaccard' is not a figure of overlap; it has overlap, "),
     ("overlap", ["code/addition/census"], "census.parquet is a table of census; this figure needs "),
     ("overlap", 2 * [OVERLAP], "are both overlap of planted/addition"),
     ("overlap", ["shared/addition/reliability"], "there is no table of overlap; this figure needs "),

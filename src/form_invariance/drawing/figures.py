@@ -1,8 +1,7 @@
-"""The figures of the stages: functions of STAGE/figure.py that return a figure."""
+"""The figures of the stages: functions of STAGE/figure.py, by their names in its INPUTS."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import get_type_hints
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -16,20 +15,12 @@ Draw = Callable[[Mapping[str, pd.DataFrame], str, int], Figure]
 
 
 def figure_of(stage: str, name: str) -> tuple[Draw, dict[str, Schema]]:
-    """The function that draws a figure, and its inputs: public functions of STAGE/figure.py return a figure each.
+    """The function of STAGE/figure.py that draws a figure, and its inputs.
 
     Raises:
         UserError: there is no such stage or figure.
     """
     module = import_module(f"form_invariance.{part_of(stage, 'figure')}")
-    figures: dict[str, Draw] = {
-        key: value
-        for key, value in vars(module).items()
-        if not key.startswith("_")
-        and getattr(value, "__module__", "") == module.__name__
-        and get_type_hints(value).get("return") is Figure
-    }
-    if name not in figures:
-        raise UserError(f"figure: {name!r} is not a figure of {stage}; it has {', '.join(figures)}")
-    inputs: dict[str, Schema] = module.INPUTS[name]
-    return figures[name], inputs
+    if name not in module.INPUTS:
+        raise UserError(f"figure: {name!r} is not a figure of {stage}; it has {', '.join(module.INPUTS)}")
+    return getattr(module, name), module.INPUTS[name]
