@@ -168,8 +168,8 @@ def test_every_setting_is_recorded_by_name(finished):
 
 
 FIRST = {
-    "drawing.palette.COLOURS": {"figure", "summary_figure", "explainer"},
-    "drawing.neuron_sets.NEURON_SETS": {"figure:keep_only", "figure:knockout", "explainer"},
+    "drawing.style.COLOURS": {"figure", "summary_figure", "explainer"},
+    "drawing.neuron_sets.NEURON_SETS": {"figure:keep_only", "figure:knockout"},
     "experiment.controls.NEAREST": {"dose", "interventions", "labelled_neurons", "specificity", "transfer"},
     "experiment.contrasts.engine.FEWEST": {"contrasts", "family_knockout", "residual_contrasts"},
     "experiment.intervene.intervene": {"dose", "interventions", "specificity", "neuron_effects"},

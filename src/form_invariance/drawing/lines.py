@@ -15,10 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from form_invariance.drawing import style
-from form_invariance.drawing.palette import DASH_DOT as DASH_DOT
-from form_invariance.drawing.palette import DASHED as DASHED
-from form_invariance.drawing.palette import DOTTED as DOTTED
-from form_invariance.drawing.palette import SOLID as SOLID
+
+SOLID, DASHED, DASH_DOT, DOTTED = "-", "--", "-.", ":"
+_MORE_GAPS = (SOLID, DASHED, DASH_DOT, DOTTED)
 
 
 @dataclass(frozen=True)
@@ -70,9 +69,6 @@ def spread(table: pd.DataFrame, by: list[str], name: str | pd.Series, value: str
 def mean(table: pd.DataFrame, by: list[str], name: str, value: str) -> pd.DataFrame:
     """The rows of one line: the mean of a column in each group."""
     return line(table.groupby(by, sort=False)[value].mean().reset_index(), name, value)
-
-
-_MORE_GAPS = (SOLID, DASHED, DASH_DOT, DOTTED)
 
 
 def _in_order(table: pd.DataFrame, looks: Looks) -> list[str]:

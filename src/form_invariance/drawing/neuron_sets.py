@@ -1,30 +1,17 @@
-"""How the kinds of neuron sets look in figures and on pages, by their names in tables."""
+"""How the kinds of neuron sets look in figures, and their titles on the explained page, by their names."""
 
-from dataclasses import dataclass
-
-from form_invariance.drawing.palette import COLOURS, DASHED, DOTTED, GREY, SOLID
-
-
-@dataclass(frozen=True)
-class NeuronSetLook:
-    """The look of a kind of neuron sets.
-
-    Attributes:
-        label: in the legends of figures.
-        title: on the explained page.
-        colour: of its lines.
-        dashes: of its lines.
-    """
-
-    label: str
-    title: str
-    colour: str
-    dashes: str = SOLID
-
+from form_invariance.drawing.lines import DASHED, DOTTED, Look
+from form_invariance.drawing.style import COLOURS, GREY
 
 NEURON_SETS = {
-    "circuit": NeuronSetLook("shared circuit", "shared neurons", COLOURS[0]),
-    "random": NeuronSetLook("random neurons outside the circuit", "random others", GREY),
-    "random_variance": NeuronSetLook("random, equal variance", "others of equal variance", COLOURS[4], DASHED),
-    "random_effect": NeuronSetLook("random, equal effect", "others of equal effect", COLOURS[3], DOTTED),
+    "circuit": Look(COLOURS[0], "o", width=2.0, label="shared circuit"),
+    "random": Look(GREY, label="random neurons outside the circuit"),
+    "random_variance": Look(COLOURS[4], dashes=DASHED, label="random, equal variance"),
+    "random_effect": Look(COLOURS[3], dashes=DOTTED, label="random, equal effect"),
+}
+TITLES = {
+    "circuit": "shared neurons",
+    "random": "random others",
+    "random_variance": "others of equal variance",
+    "random_effect": "others of equal effect",
 }

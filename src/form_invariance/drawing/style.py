@@ -13,11 +13,13 @@ from matplotlib import pyplot
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from form_invariance.drawing.palette import COLOURS as COLOURS
-from form_invariance.drawing.palette import GREY as GREY
-from form_invariance.drawing.palette import LIGHT as LIGHT
 from form_invariance.errors import UserError
 from form_invariance.tables.files import write_atomically
+
+# Okabe and Ito's palette, for readers without colour vision too.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
+GREY = "#777777"
+LIGHT = "#BBBBBB"
 
 TWO_COLUMNS = 16 / 2.54
 """Width of the two columns of ACL's style with the gap between, inches."""

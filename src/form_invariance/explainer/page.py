@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.drawing import style
-from form_invariance.drawing.neuron_sets import NEURON_SETS
+from form_invariance.drawing.neuron_sets import TITLES
 from form_invariance.experiment.answers import Answer
 from form_invariance.experiment.neuron_sets import CONTROLS
 from form_invariance.explainer import pictures, steps
@@ -79,7 +79,7 @@ def _contents(explained: Explained) -> dict[str, Any]:
         "labelled": len(labelled),
         "effects": effects,
         "mean_effect": float(effects.loc[effects["neuron"] == neuron[1], "ie_mean"].iloc[0]),
-        "controls": [NEURON_SETS[name].title for name in CONTROLS],
+        "controls": [TITLES[name] for name in CONTROLS],
         "share_of_best": steps.share_of_best(effects),
         "membership": membership,
         "members": members,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from form_invariance.drawing.neuron_sets import NEURON_SETS
+from form_invariance.drawing.neuron_sets import TITLES
 from form_invariance.drawing.style import visible
 from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.experiment.intervention_kinds import INTERVENED
@@ -62,8 +62,9 @@ def ablations(tables: Tables, operator: str, k: int) -> pd.DataFrame:
     of_k = {name: tables[name][tables[name]["k"] == k] for name in ("interventions", "contrasts")}
     done = pd.concat([rows_of(of_k["interventions"], name) for name in INTERVENED])
     columns = {"value": "probability", "low": "probability_low", "high": "probability_high"}
-    titles = done["neurons"].map({name: look.title for name, look in NEURON_SETS.items()})
-    done = done.assign(set=titles, **{name: done[of] for name, of in columns.items()}).dropna(subset="set")
+    done = done.assign(set=done["neurons"].map(TITLES), **{name: done[of] for name, of in columns.items()}).dropna(
+        subset="set"
+    )
     done.loc[done["neurons"] != "circuit", ["low", "high"]] = np.nan
     # A knockout's contrast is the loss: loss plus what is left gives the unmodified model.
     contrasts = of_k["contrasts"]

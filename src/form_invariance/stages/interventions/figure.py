@@ -18,14 +18,10 @@ INPUTS = {name: {"interventions": INTERVENTIONS} for name in ("keep_only", "knoc
 """By figure."""
 
 LOOKS = {
-    CIRCUIT: Look(NEURON_SETS[CIRCUIT].colour, "o", width=2.0, label=NEURON_SETS[CIRCUIT].label),
+    CIRCUIT: NEURON_SETS[CIRCUIT],
     "last": Look(COLOURS[1], dashes=DOTTED, width=0.8, label=f"{NEURON_SETS[CIRCUIT].label}, last token only"),
     "template": Look(COLOURS[2], dashes=DASH_DOT, label=f"{NEURON_SETS[CIRCUIT].label}, its template's means"),
-    **{
-        name: Look(look.colour, dashes=look.dashes, label=look.label)
-        for name, look in NEURON_SETS.items()
-        if name in CONTROLS
-    },
+    **NEURON_SETS,
 }
 """By what is kept or knocked out, and how."""
 
