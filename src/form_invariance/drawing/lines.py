@@ -124,7 +124,7 @@ def line_grid(
         label: of the vertical axis.
         row: the column of the table whose values are the rows of panels.
         col: the column whose values are the columns of panels.
-        col_wrap: panels in a row, where there is no `row`.
+        col_wrap: panels in a row, at most, where there is no `row`.
         height: inches of a row.
         others: what else the legend explains.
     """
@@ -136,7 +136,7 @@ def line_grid(
         # In the table's order: a panel's first point may not be the first of all.
         row_order=table[row].unique() if row else None,
         col_order=table[col].unique(),
-        col_wrap=col_wrap,
+        col_wrap=col_wrap and min(col_wrap, table[col].nunique()),
         ylim=(-0.03, 1.03),
     )
     # The panels share their axes: each line would compute the limits of all of them.

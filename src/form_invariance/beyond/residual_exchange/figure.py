@@ -50,8 +50,7 @@ def residual_exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) ->
     rows = pd.concat([line(table, table["donor"], "donor_answer", "low", "high"), surviving])
     heading = f"{title}: the last token's state is replaced by a donor's after one layer"
     label = "share of outputs"
-    across = min(2, table["panel"].nunique())
-    return line_grid(rows, "layer", LOOKS, label, heading, col="panel", col_wrap=across).figure
+    return line_grid(rows, "layer", LOOKS, label, heading, col="panel", col_wrap=2).figure
 
 
 def heads(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
@@ -75,8 +74,7 @@ def heads(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     )
     heading = f"{title}: the outputs of the best heads at the last token are another prompt's"
     label = "outputs that are the donor's"
-    across = min(2, table["panel"].nunique())
-    return line_grid(pd.concat(lines), "heads", looks, label, heading, col="panel", col_wrap=across).figure
+    return line_grid(pd.concat(lines), "heads", looks, label, heading, col="panel", col_wrap=2).figure
 
 
 def arrival_probes(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
@@ -102,5 +100,4 @@ def arrival_probes(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Fi
     }
     heading = f"{title}: linear probes of the last token after attention and (+.5) after the MLP"
     label = "accuracy beyond chance"
-    across_page = min(2, rows["panel"].nunique())
-    return line_grid(rows, "layer", looks, label, heading, col="panel", col_wrap=across_page).figure
+    return line_grid(rows, "layer", looks, label, heading, col="panel", col_wrap=2).figure
