@@ -1,6 +1,5 @@
 """Effects of single neurons, estimated and exact."""
 
-import numpy as np
 import pandas as pd
 import torch
 
@@ -70,25 +69,19 @@ def exact_effects(
     if not isinstance(metric, str) or metric not in RANKING_METRICS:
         raise UserError(f"metric: {shown(metric)} must be one of {', '.join(RANKING_METRICS)}")
     train = _train(model, clean, corrupt)
-    layer_neurons = {layer: np.arange(model.width) for layer in model.late}
+    candidates = {layer: torch.arange(model.width, device=model.model.device) for layer in model.late}
     if neurons is not None:
-        mask = mask_of(model, neurons)
-        layer_neurons = {
-            layer: np.flatnonzero(layer_mask)
-            for layer, layer_mask in zip(model.late, mask, strict=True)
-            if layer_mask.any()
-        }
-    if not layer_neurons:
+        mask = torch.from_numpy(mask_of(model, neurons)).to(model.model.device)
+        chosen_neurons = {layer: row.nonzero()[:, 0] for layer, row in zip(model.late, mask, strict=True)}
+        candidates = {layer: numbers for layer, numbers in chosen_neurons.items() if len(numbers)}
+    if not candidates:
         raise UserError("neurons: there is none")
-    candidates = {
-        layer: torch.tensor(numbers, device=model.model.device) for layer, numbers in layer_neurons.items()
-    }
     layer_effects = patch_candidates(model, train, candidates, metric)
     tables = [
         pd.DataFrame(
             {
                 "layer": layer,
-                "neuron": layer_neurons[layer],
+                "neuron": candidates[layer].cpu().numpy(),
                 "effect": effects[0].mean(0).cpu().numpy(),
                 "deviation": effects[0].std(0, correction=min(1, len(clean) - 1)).cpu().numpy(),
             }
