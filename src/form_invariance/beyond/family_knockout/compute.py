@@ -218,7 +218,4 @@ def family_knockout_table(cells: Mapping[tuple[str, str], Mapping[Key, Tried]], 
         names = dict(zip(("neurons", "family", "metric"), key, strict=True))
         for row in rows({cell: tried.pair for cell, tried in here.items()}, more=sizes):
             table.append({**names, "k": k, **row})
-    if not table:
-        empty = pd.DataFrame({name: [] for name in FAMILY_KNOCKOUT.columns})
-        return empty.astype({name: column.type for name, column in FAMILY_KNOCKOUT.columns.items()})
-    return pd.DataFrame(table)
+    return pd.DataFrame(table, columns=list(FAMILY_KNOCKOUT.columns))
