@@ -75,23 +75,15 @@ def _sections(
     sections: dict[str, dict[str, Any]] = {}
     for model, model_answers in answers.items():
         for answer in model_answers:
-            if answer.question != QUESTION:
-                if answer.question not in sections:
-                    sections[answer.question] = {
-                        "question": answer.question,
-                        "anchor": answer.anchor,
-                        "method": _method(answer.method),
-                        "figures": {},
-                        "answers": [],
-                    }
-                section = sections[answer.question]
-                section["figures"] |= dict.fromkeys(answer.figures)
-                if missing := [name for name in answer.figures if (model, name) not in figures]:
-                    raise UserError(
-                        f"--figures: {model}/{missing[0]}.svg is missing, which its answers name; give it"
-                    )
-                paths = {name: figures[model, name] for name in answer.figures}
-                section["answers"].append(_shown(answer, paths, model))
+            if answer.question == QUESTION:
+                continue
+            words = {"question": answer.question, "anchor": answer.anchor, "method": _method(answer.method)}
+            section = sections.setdefault(answer.question, {**words, "figures": {}, "answers": []})
+            section["figures"] |= dict.fromkeys(answer.figures)
+            if missing := [name for name in answer.figures if (model, name) not in figures]:
+                raise UserError(f"--figures: {model}/{missing[0]}.svg is missing, which its answers name; give it")
+            paths = {name: figures[model, name] for name in answer.figures}
+            section["answers"].append(_shown(answer, paths, model))
     return list(sections.values())
 
 
