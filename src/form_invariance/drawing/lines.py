@@ -152,7 +152,7 @@ def line_grid(
     for axes, name in zip(grid.axes[:, 0] if row else (), grid.row_names, strict=False):
         axes.set_ylabel(f"{name}\n{label}".strip())
     drawn = {name: look for name, look in looks.items() if name in names}
-    style.finish(grid, title, style.TWO_COLUMNS, height, legend_handles({**drawn, **(others or {})}))
+    style.finish(grid, title, height, legend_handles({**drawn, **(others or {})}))
     if x == "k":
         size_axis(grid.axes.flat[0], table[x].unique().tolist())
     return grid

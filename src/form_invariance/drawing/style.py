@@ -129,14 +129,14 @@ class Grid(sns.FacetGrid):  # type: ignore[misc]
         return self
 
 
-def finish(grid: sns.FacetGrid, title: str, width: float, height: float, handles: Sequence[Artist]) -> None:
+def finish(grid: sns.FacetGrid, title: str, height: float, handles: Sequence[Artist]) -> None:
     """Give a grid of seaborn's its size, of which `height` is a row's, its title, and one legend below."""
     figure = grid.figure
     pyplot.close(figure)
     figure.set_layout_engine("constrained")
     figure.suptitle(title)
     rows = grid.axes.flat[0].get_subplotspec().get_gridspec().nrows
-    figure.set_size_inches(width, rows * height + 0.3)
+    figure.set_size_inches(TWO_COLUMNS, rows * height + 0.3)
     legend_below(figure, handles)
 
 

@@ -18,13 +18,6 @@ INPUTS = {"tasks": {"contrasts": CONTRASTS}}
 """By figure."""
 
 
-def _lost(tables: Mapping[str, pd.DataFrame], *contrasts: str) -> pd.DataFrame:
-    """What knockout costs, over all cells: the rows of contrasts that are defined."""
-    table = overall(tables["contrasts"])
-    knocked_out = (table["intervention"] == KNOCKOUT) & (table["metric"] == PRIMARY)
-    return table[knocked_out & table["contrast"].isin(contrasts) & (table["cells"] > 0)]
-
-
 def _with_prompts(names: pd.Series, rows: pd.DataFrame) -> list[str]:
     """Names with the prompts of one operator in one format; a row that is not defined has none."""
     each = rows["prompts"] / rows["cells"]
@@ -37,7 +30,9 @@ _CALLED = {OWN: "own operator", OTHER_OPERATORS: "other operators", TEXT: "plain
 
 def tasks(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """What the knockout of the circuits costs on every task, the most first; a mark for the strongest control."""
-    rows = _lost(tables, "circuit_minus_control")
+    table = overall(tables["contrasts"])
+    measured = (table["contrast"] == "circuit_minus_control") & (table["cells"] > 0)
+    rows = table[measured & (table["intervention"] == KNOCKOUT) & (table["metric"] == PRIMARY)]
     sizes = set(rows["k"])
     k = k if k in sizes else max(sizes, default=k)
     rows = rows[rows["k"] == k]

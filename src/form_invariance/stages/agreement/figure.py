@@ -101,5 +101,5 @@ def heuristics(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure
         axes.set_ylabel(MODES[mode])
     handles = [Patch(fc=colours[name], hatch=hatches[name], lw=0, label=name) for name in formats]
     shuffled = Line2D([], [], ls="", marker="|", color="black", mew=0.8, ms=4, label=SHUFFLED)
-    style.finish(grid, heading, style.TWO_COLUMNS, 2.2, [*handles, shuffled])
+    style.finish(grid, heading, 2.2, [*handles, shuffled])
     return grid.figure
