@@ -19,7 +19,7 @@ from planted_run import OPERATOR, separate
 
 from form_invariance.cli import main
 from form_invariance.drawing import figure_command, style
-from form_invariance.drawing.figures import figure_of
+from form_invariance.drawing.figure_command import figure_of
 from form_invariance.drawing.lines import line, line_plot
 from form_invariance.errors import UserError
 from form_invariance.experiment.contrasts.questions import QUESTIONS

@@ -99,7 +99,7 @@ WITHOUT_NAMES = {
     "cli._of_one_run": "types of a command's options, which count in its module",
     "cli.command_line": "texts of help",
     "cli._help_of": "texts of help",
-    "drawing.figures.figure_of": "the rule names the module of a figure; types count there",
+    "drawing.figure_command.figure_of": "the rule names the module of a figure",
     "report.answers_command.answers": "the rule names the modules of the answers",
     "experiment.answers.method_of": "the rule adds the text",
     "workflow.job_server._listen": "imports early what jobs import themselves",

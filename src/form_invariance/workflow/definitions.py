@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-_WITH_TYPES = ("command", "figure")
-"""Ends of the names of modules whose functions' types are read when they run: `cli`, `drawing.figures`."""
+_WITH_TYPES = "command"
+"""End of the names of modules whose functions' types are read when they run (`cli`)."""
 _BLOCKS = (ast.For, ast.While, ast.If, ast.With, ast.Try)
 """Statements of a module that count whenever it is imported, whatever they bind."""
 LOOSE = ""
