@@ -30,20 +30,18 @@ def shared_beginning(tokens: Tensor) -> int:
 def run_beginning(
     model: Decoder,
     tokens: Tensor,
-    stop: int | None = None,
     *,
     on_neurons: LayerHook | None = None,
     on_heads: LayerHook | None = None,
 ) -> tuple[list[Tensor], list[Past]]:
-    """Run a beginning that prompts share, such as worked examples, through layers 0..stop-1.
+    """Run a beginning that prompts share, such as worked examples, through all layers.
 
     Args:
         tokens: its token ids, (1, t), t > 0.
-        stop: number of layers; default: all.
         on_neurons: as in `run_layers`; likewise on_heads.
 
     Returns:
-        The residual stream after each of them, (1, t, d), and every layer's keys and values (`for_each`).
+        The residual stream after each layer, (1, t, d), and every layer's keys and values (`for_each`).
     """
     past: list[Past] = []
 
@@ -51,7 +49,7 @@ def run_beginning(
         past.append((keys, values, torch.zeros(1, dtype=torch.long, device=model.device)))
 
     x, after = embed(model, tokens), []
-    for layer in range(model.config.n_layers if stop is None else stop):
+    for layer in range(model.config.n_layers):
         x = run_layers(model, x, layer, layer + 1, on_neurons=on_neurons, on_heads=on_heads, on_keys_values=keep)
         after.append(x)
     return after, past
