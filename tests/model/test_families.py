@@ -40,7 +40,7 @@ def test_size_by_config_is_the_size_of_the_weights(family_folders, family):
     stored = load_file(family_folders[family] / "model.safetensors")
     matrices = {name: tensor.numel() for name, tensor in stored.items() if tensor.dim() == 2}
     matrices.pop("transformer.wpe.weight", None)
-    assert job_sizes.parameters(str(family_folders[family])) == sum(matrices.values())
+    assert job_sizes.parameters({"source": str(family_folders[family])}) == sum(matrices.values())
 
 
 def test_a_prompt_longer_than_the_window_is_refused(family_folders):

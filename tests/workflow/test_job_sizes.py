@@ -23,8 +23,8 @@ def test_a_gpu_is_seen_by_its_device(tmp_path, monkeypatch, name):
 
 def test_parameters_by_name():
     for source, number in (("nobody/Meta-Llama-3-8B", 8e9), ("nobody/pythia-160m", 160e6)):
-        assert job_sizes.parameters(source) == number
-    assert job_sizes.parameters("nobody/gpt2") == job_sizes.UNKNOWN
+        assert job_sizes.parameters({"source": source}) == number
+    assert job_sizes.parameters({"source": "nobody/gpt2"}) == job_sizes.UNKNOWN
 
 
 def test_more_for_larger_models_and_later_attempts():

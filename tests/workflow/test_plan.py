@@ -116,12 +116,9 @@ def test_long_jobs_on_tables_have_hours_and_several_processes(tmp_path):
 
 def test_operations_of_exact_patching_are_those_of_the_bench():
     """Candidates, prompts and draws times the operations that the bench counts for a patch."""
-    source = "embedded:embedded-shared"
-    c = job_sizes.known_sizes(source)
-    config = CONFIG | {"models": {"m": {"source": source}}}
-    cell = cell_sizes.Cell(
-        config, cell_sizes.size_of({"source": source, "readout": "full"}), "symbolic", "addition"
-    )
+    model = {"source": "embedded:embedded-shared", "readout": "full"}
+    c, config = job_sizes.known_sizes(model), CONFIG | {"models": {"m": model}}
+    cell = cell_sizes.Cell(config, cell_sizes.size_of(model), "symbolic", "addition")
     late = range(c.n_layers // 2, c.n_layers)
     a_patch = sum(replay_operations(c, c.n_layers - layer - 1, 0) for layer in late) / len(late)
     candidates = min(config["candidates"], c.d_mlp) * len(late)

@@ -17,14 +17,12 @@ class Size:
     """A model's sizes.
 
     Attributes:
-        parameters: numbers in its weights.
         inside: numbers in the matrices of all layers together.
         d_mlp: neurons of a layer.
         near: patches read out a tenth of the vocabulary.
         late_from: the first late layer, or half_depth.
     """
 
-    parameters: float
     inside: float
     d_model: float
     d_mlp: float
@@ -62,16 +60,14 @@ class Size:
 
 def size_of(model: Mapping[str, Any]) -> Size:
     """Sizes of a model, from its config.json; if that is not on this machine, from its number of parameters."""
-    c = known_sizes(model["source"], model.get("revision"))
-    count = parameters(model["source"], model.get("revision"))
-    near = model.get("readout", "near") == "near"
+    c, near = known_sizes(model), model.get("readout", "near") == "near"
     if c is not None:
-        return Size(count, c.n_layers * c.layer_parameters, c.d_model, c.d_mlp, c.vocabulary, c.n_layers, near)
+        return Size(c.n_layers * c.layer_parameters, c.d_model, c.d_mlp, c.vocabulary, c.n_layers, near)
     # As in the Llamas of 1, 3, 8 and 70 billion parameters, whose vocabulary is one.
-    layers = max(2, round(16 * (count / 1e9) ** (1 / 3)))
-    most = 0.9 * count
-    d_model = (most / layers / 13) ** 0.5
-    return Size(count, most, d_model, 3.5 * d_model, 128_000, layers, near)
+    count = parameters(model)
+    layers, inside = max(2, round(16 * (count / 1e9) ** (1 / 3))), 0.9 * count
+    d_model = (inside / layers / 13) ** 0.5
+    return Size(inside, d_model, 3.5 * d_model, 128_000, layers, near)
 
 
 def tokens_of(template: str, digits: int = 1) -> int:

@@ -198,7 +198,7 @@ def _digest(config: Mapping[str, Any]) -> str:
     """Digest of the keys that the slow checks see, and of the states of the files that these name."""
     files = [Path(table) for table in tables_of(config)]
     for model in config["models"].values():
-        folder = known_folder(model["source"], model.get("revision"))
+        folder = known_folder(model)
         files += sorted(filter(Path.is_file, folder.iterdir())) if folder else []
     states = [f"{path} {state_of(path.stat())}" for path in files]
     return hashlib.sha256(json.dumps([config, states], sort_keys=True).encode()).hexdigest()

@@ -207,7 +207,7 @@ def reading_seconds(model: Mapping[str, Any], rule: str = "", *, on_gpu: bool = 
 
     Jobs on this machine's CPU start from a process that has imported the libraries, after the first one.
     """
-    weights = parameters(model["source"], model.get("revision")) * BYTES[model.get("dtype", "float32")]
+    weights = parameters(model) * BYTES[model.get("dtype", "float32")]
     first, next_ones = STARTING + weights / READING, FORKING + weights / CACHED
     if not on_gpu:
         return next_ones
@@ -225,4 +225,4 @@ def gpu_gigabytes(model: Mapping[str, Any], config: Mapping[str, Any]) -> float:
     """GPU memory that a model's largest job needs: weights, in float32 if that is compared, and activations."""
     dtype = model.get("dtype", "float32")
     size = BYTES["float32" if config["precision_prompts"] else dtype]
-    return parameters(model["source"], model.get("revision")) * size / 1e9 + ACTIVATIONS
+    return parameters(model) * size / 1e9 + ACTIVATIONS

@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,16 +47,21 @@ def has_gpu() -> bool:
     return any(device for pattern in ("nvidia[0-9]*", "kfd", "dxg") for device in _DEVICES.glob(pattern))
 
 
-@cache
-def parameters(source: str, revision: str | None = None) -> int:
-    """Number of parameters of a model, without reading weights or using the network.
+def known_sizes(model: Mapping[str, Any]) -> Sizes | None:
+    """The sizes of a model of the configuration from its config.json, if that is on this machine."""
+    folder = known_folder(model)
+    return None if folder is None else read_sizes(folder)
+
+
+def parameters(model: Mapping[str, Any]) -> int:
+    """Number of parameters of a model of the configuration, without reading weights or using the network.
 
     It is computed from config.json if that is on this machine, else read from a name such as Llama-3.2-1B, else
     `UNKNOWN`.
     """
-    folder = known_folder(source, revision)
-    if folder is not None:
-        return read_sizes(folder).parameters
+    sizes, source = known_sizes(model), model["source"]
+    if sizes is not None:
+        return sizes.parameters
     if is_gguf(source):
         return 2 * Path(source).expanduser().stat().st_size  # most files have 4 to 8 bits a weight
     named_sizes = _NAMED.findall(source.replace("-", " ").replace("_", " ").replace("/", " "))
@@ -65,12 +69,6 @@ def parameters(source: str, revision: str | None = None) -> int:
         return UNKNOWN
     number, unit = named_sizes[-1]
     return int(float(number) * (1e9 if unit.lower() == "b" else 1e6))
-
-
-def known_sizes(source: str, revision: str | None = None) -> Sizes | None:
-    """A model's sizes from its config.json, if that is on this machine."""
-    folder = known_folder(source, revision)
-    return None if folder is None else read_sizes(folder)
 
 
 def memory_mb(n: int, on_gpu: bool, attempt: int) -> int:
@@ -85,14 +83,13 @@ def memory_mb(n: int, on_gpu: bool, attempt: int) -> int:
 
 def proof_mb(model: Mapping[str, Any], attempt: int) -> int:
     """Main memory in MB of the job that compares a model's logits with transformers', on a CPU."""
-    n = parameters(model["source"], model.get("revision"))
+    n = parameters(model)
     return memory_mb(n // 2 if model.get("dtype") == "bfloat16" else n, False, attempt)
 
 
 def proof_minutes(model: Mapping[str, Any], attempt: int) -> int:
     """Minutes that the same job asks for."""
-    n = parameters(model["source"], model.get("revision"))
-    return math.ceil(_LEAST_MINUTES + _MARGIN * _COMPARING * n / 60) * attempt
+    return math.ceil(_LEAST_MINUTES + _MARGIN * _COMPARING * parameters(model) / 60) * attempt
 
 
 def kind(model: Mapping[str, Any]) -> str:
@@ -124,9 +121,11 @@ def model_job(
     rule: str,
     *,
     extra_mb: int = 0,
-    minutes: int = _LEAST_MINUTES,
 ) -> dict[str, Callable[..., Any]]:
     """Resources of a rule whose jobs run a model, by the model's size, the expected time and the attempt.
+
+    They may take three times the expected time: a GPU may be slower than the assumed one (an A100 has a third of
+    its rate in float32).
 
     Args:
         models: the configuration's models, by the wildcard `model`.
@@ -134,20 +133,15 @@ def model_job(
         on_cluster: as in `table_job`.
         seconds: that a rule's job is expected to take, by its wildcards.
         extra_mb: memory beyond the model's.
-        minutes: beyond three times the expected seconds. A GPU may be slower than the assumed one (an A100 has a
-            third of its rate in float32).
     """
 
-    def size(wildcards: Any) -> int:
-        model = models[wildcards.model]
-        return parameters(model["source"], model.get("revision"))
-
     def mem_mb(wildcards: Any, attempt: int) -> int:
-        on_gpu = gpus(models[wildcards.model], site, gpu_here()) != 0
-        return extra_mb * attempt + memory_mb(size(wildcards), on_gpu, attempt)
+        model = models[wildcards.model]
+        on_gpu = gpus(model, site, gpu_here()) != 0
+        return extra_mb * attempt + memory_mb(parameters(model), on_gpu, attempt)
 
     def runtime(wildcards: Any, attempt: int) -> int:
-        return math.ceil(minutes + _MARGIN * seconds(rule, dict(wildcards.items())) / 60) * attempt
+        return math.ceil(_LEAST_MINUTES + _MARGIN * seconds(rule, dict(wildcards.items())) / 60) * attempt
 
     def of_site(key: str) -> Callable[..., Any]:
         return lambda wildcards: site[kind(models[wildcards.model])].get(key)

@@ -10,7 +10,7 @@ from form_invariance.errors import UserError
 from form_invariance.experiment.groups import VARIANT
 from form_invariance.model import files as model_files
 from form_invariance.model import hub
-from form_invariance.model.files import check_hub_id, is_gguf, is_hub_id
+from form_invariance.model.files import check_hub_id, is_hub_id
 from form_invariance.model.folders import tokenizer_files, weight_files
 from form_invariance.model.sizes import Sizes, read_sizes
 from form_invariance.model.tokenizers import load_tokenizer
@@ -35,7 +35,7 @@ def local_folder(source: str) -> Path | None:
     return model_files.resolve(source)
 
 
-def known_folder(source: str, revision: str | None) -> Path | None:
+def known_folder(model: Mapping[str, Any]) -> Path | None:
     """The folder of a model whose config.json is on this machine: a local folder or a snapshot in the hub's cache.
     None for a GGUF file, whose folder a job writes.
 
@@ -44,10 +44,10 @@ def known_folder(source: str, revision: str | None) -> Path | None:
     Raises:
         UserError: the source names a folder that does not exist.
     """
-    folder = local_folder(source)
+    folder = local_folder(model["source"])
     if folder is None:
-        return hub.cached(source, revision)
-    return None if is_gguf(source) else folder
+        return hub.cached(model["source"], model.get("revision"))
+    return None if folder.is_file() else folder
 
 
 @contextmanager
@@ -143,7 +143,7 @@ def check_models(config: Mapping[str, Any], variants: Variants) -> None:
     """
     checked = set()
     for name, model in config["models"].items():
-        folder = known_folder(model["source"], model.get("revision"))
+        folder = known_folder(model)
         if folder is None:
             continue
         tokenizer = _check_folder(name, model, folder, config)

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate  # type: ignore[import-untyped]
 
-from form_invariance.model import hub
 from form_invariance.model.files import is_hub_id
 from form_invariance.workflow import job_costs, machine, table_costs
 from form_invariance.workflow.code_changes import SAID
 from form_invariance.workflow.job_costs import GROUPED, GROUPED_RULES
+from form_invariance.workflow.model_checks import known_folder
 
 EVERY_MODEL = "all models"
 NOT_THERE = "not there yet"
@@ -97,7 +97,7 @@ def unseen(config: Mapping[str, Any]) -> list[str]:
         f"Model {name}: {model['source']} is not in the hub's cache. Its size is guessed from its name; the first "
         "job, model_files, checks whether the hub has it and whether it can be read."
         for name, model in config["models"].items()
-        if is_hub_id(model["source"]) and hub.cached(model["source"], model.get("revision")) is None
+        if is_hub_id(model["source"]) and known_folder(model) is None
     ]
 
 

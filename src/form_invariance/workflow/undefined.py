@@ -28,7 +28,7 @@ def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:
                 f"config key {key}: a control with one draw has no interval, so a verdict is undefined wherever "
                 "this control is the strongest; write 2 or more, for narrow intervals 5"
             )
-    folders = [known_folder(model["source"], model.get("revision")) for model in config["models"].values()]
+    folders = [known_folder(model) for model in config["models"].values()]
     ranked = min([config["candidates"], *(read_sizes(folder).d_mlp for folder in folders if folder)])
     if (shown := config["k_shown"]) > (most := most_shown(ranked)):
         yield (
@@ -59,7 +59,7 @@ def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:
     if not all(isinstance(task, TableTask) for task in tasks.values()):
         return
     for name, model in config["models"].items():
-        folder = known_folder(model["source"], model.get("revision"))
+        folder = known_folder(model)
         if folder is None or not (folder / "tokenizer.json").is_file():
             continue
         tokenizer = load_tokenizer(folder)
