@@ -46,7 +46,7 @@ def sums(tmp_path):
 
 
 def checked(path):
-    return config_check.read([path], config_check.load(path), ROOT / "config")
+    return config_check.read(config_check.load(path), ROOT / "config")
 
 
 def test_the_wording_that_the_model_knows_is_chosen():

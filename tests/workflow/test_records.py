@@ -57,7 +57,7 @@ def said_of(checkout, monkeypatch):
     monkeypatch.chdir(checkout)
     monkeypatch.setattr(source_digest, "_ROOT", checkout / "src/form_invariance")
     path = checkout / "config/config.yaml"
-    config = config_check.read([path], config_check.load(path), path.parent)
+    config = config_check.read(config_check.load(path), path.parent)
     return refusal(records.check, config, file_digests.digests(config, {}))[1]
 
 

@@ -36,9 +36,7 @@ with exit_at_a_mistake():
     check_folders(checkout=ROOT, working_folder=Path.cwd())
     # The configuration of a module comes from the Snakefile that uses it, not from the command line.
     items = workflow.config_settings.config_args if workflow.modifier.is_main_snakefile() else []
-    config = config_check.read(
-        workflow.configfiles, with_items(config, workflow.configfiles, items), ROOT / "config"
-    )
+    config = config_check.read(with_items(config, workflow.configfiles, items), ROOT / "config")
     # In the jobs of a cluster, those that the run began with.
     FILES = file_digests.digests(config, {} if workflow.is_main_process else records.begun())
     OTHER_TASKS, COPYING_TASKS = other_tasks(config, FILES), copying_tasks(config)

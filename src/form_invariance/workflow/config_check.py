@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -250,19 +250,15 @@ def _check_slowly(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
         )
 
 
-def read(files: Iterable[Path | str], user_config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def read(user_config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The default configuration, its top-level keys replaced by the user's, checked.
 
     Args:
-        files: configuration files that Snakemake has read already; they are read again, strictly.
-        user_config: what Snakemake read of them and of its command line.
         folder: holds config.yaml, the default, and schemas/config.schema.yaml.
 
     Raises:
         UserError: at the first mistake.
     """
-    for path in files:
-        load(Path(path))
     config = {**load(folder / "config.yaml"), **user_config}
     check(config, load(folder / "schemas/config.schema.yaml"), Path(".snakemake/checked_config"))
     # The tasks of the default name the default formats.

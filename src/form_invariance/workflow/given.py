@@ -24,11 +24,13 @@ def merged(files: Iterable[Path | str], items: Iterable[str]) -> dict[str, Any]:
 
 
 def with_items(config: dict[str, Any], files: Iterable[Path | str], items: Iterable[str]) -> dict[str, Any]:
-    """What Snakemake has read, but for the values of the items, which it reads by rules of its own."""
-    if not (names := {key for item in items for key in _read(item)}):
-        return config
+    """What Snakemake has read, but for the values of the items, which it reads by rules of its own.
+
+    Raises:
+        UserError: as `merged`.
+    """
     strict_config = merged(files, items)
-    return {**config, **{name: strict_config[name] for name in names}}
+    return {**config, **{name: strict_config[name] for item in items for name in _read(item)}}
 
 
 def left_out(config: Mapping[str, Any], default: Mapping[str, Any]) -> Iterator[str]:
