@@ -130,11 +130,11 @@ def _parsed(text: str) -> dict[str, Any]:
         return {}
 
 
-def _verify(path: Path, stamp: Mapping[str, Any], content: str) -> dict[str, Any]:
+def _verify(path: Path, stamp: Mapping[str, Any], content: str, kind: str) -> dict[str, Any]:
     """The provenance in a file's stamp, after comparing the checksum with the digest of the content.
 
     Raises:
-        UserError: the file was changed, or written by another program.
+        UserError: the file was changed, or written by another program, or is of another kind.
     """
     provenance = {name: value for name, value in stamp.items() if name != _CHECKSUM}
     if stamp.get(_CHECKSUM) != _checksum(provenance, content):
@@ -142,6 +142,8 @@ def _verify(path: Path, stamp: Mapping[str, Any], content: str) -> dict[str, Any
             f"{path} has changed since it was written: its checksum does not match; delete it and run snakemake "
             "again"
         )
+    if provenance["table"] != kind:
+        raise UserError(f"{path} contains {provenance['table']}, not {kind}")
     return provenance
 
 
@@ -200,11 +202,9 @@ def read_table(path: Path, schema: Schema) -> pd.DataFrame:
                 wrong = f"has type {types[name]}, not {column.type}" if name in types else "is missing"
                 raise UserError(f"{path} is not a table of the kind {schema.name!r}: column {name!r} {wrong}")
         stamp = _parsed((file.schema_arrow.metadata or {}).get(_PROVENANCE.encode(), b"").decode())
-        if (kind := stamp.get("table", schema.name)) != schema.name:
-            raise UserError(f"{path} is a table of the kind {kind!r}, not {schema.name!r}")
         frame = file.read(columns=list(schema.columns)).to_pandas()
         content = checksums.of_table(frame)  # only now is text decoded
-    _verify(path, stamp, content)
+    _verify(path, stamp, content, schema.name)
     return frame
 
 
@@ -270,10 +270,7 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]
     with reading(path, "safetensors"), safe_open(path, framework="numpy") as file:
         stamp = (file.metadata() or {}).get(_PROVENANCE, "")
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    provenance = _verify(path, _parsed(stamp), checksums.of_arrays(arrays))
-    if provenance["table"] != kind:
-        raise UserError(f"{path} contains {provenance['table']}, not {kind}")
-    return arrays, provenance
+    return arrays, _verify(path, _parsed(stamp), checksums.of_arrays(arrays), kind)
 
 
 def write_json(
@@ -294,7 +291,4 @@ def read_json(path: Path, kind: str) -> tuple[Any, dict[str, Any]]:
     with reading(path, kind, LookupError, TypeError):
         whole = json.loads(path.read_text(encoding="utf-8"))
         stamp, content = dict(whole[_PROVENANCE]), whole["content"]
-    provenance = _verify(path, stamp, checksums.of_json(content))
-    if provenance["table"] != kind:
-        raise UserError(f"{path} contains {provenance['table']}, not {kind}")
-    return content, provenance
+    return content, _verify(path, stamp, checksums.of_json(content), kind)
