@@ -100,7 +100,7 @@ def test_long_jobs_on_tables_have_hours_and_several_processes(tmp_path):
     config = {**config_check.load(ROOT / "config/config.yaml"), **config, "k_shown": 2000}
     jobs = [
         plan.Job(rule, {"model": "llama-3-8b"} if rule != "heuristic_null" else {}, rule, "", False)
-        for rule in table_costs.TABLES
+        for rule in table_costs.table_seconds(config, "llama-3-8b")
     ]
     jobs.append(plan.Job("dataset", {"model": "llama-3-8b"}, "dataset", "", False))
     found = plan.make(jobs, jobs, tmp_path, config).set_index("rule")

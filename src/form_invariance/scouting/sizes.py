@@ -99,7 +99,8 @@ def seconds(config: Mapping[str, Any], model: str, rate: float) -> float:
     operators = len(config["operators"])
     cells = len(config["formats"]) * operators
     jobs = {"heuristics": cells, "agreement": operators, "heuristic_null": operators} if numbers else {}
-    tables = sum(count * table_costs.table_seconds(rule, config, model) for rule, count in jobs.items())
+    each = table_costs.table_seconds(config, model)
+    tables = sum(count * each[rule] for rule, count in jobs.items())
     # By cell census, patching and exchange; by operator heuristics, heads and probes.
     loads = 3 * cells + 3 * operators + 12
     start = job_costs.reading_seconds(settings) - job_costs.STARTING + _STARTING

@@ -123,7 +123,7 @@ def make(
 
     The estimate is the job's last run, else the mean over the same rule and model, else what its operations take
     at a rate, and its weights at another. The rate is the given one, else that of the model's past jobs, else an
-    assumed one. Of jobs that read no weights and never ran, those of `table_costs.TABLES` have an estimate, the
+    assumed one. Of jobs that read no weights and never ran, those of `table_costs` have an estimate, the
     others NaN.
 
     Args:
@@ -154,14 +154,9 @@ def _estimates(
     jobs: pd.DataFrame, all_jobs: Sequence[Job], past: pd.Series, config: Mapping[str, Any], rate: float | None
 ) -> pd.Series:
     """Seconds of jobs that read weights, by their operations, and of long ones on tables; NaN for all others."""
-    estimates = pd.Series(float("nan"), jobs.index)
-    tables = jobs[jobs["rule"].isin(list(table_costs.TABLES))]
-    estimates[tables.index] = np.array(
-        [
-            table_costs.table_seconds(rule, config, model)
-            for rule, model in zip(tables["rule"], tables["model"], strict=True)
-        ]
-    )
+    of_tables = {model: table_costs.table_seconds(config, model) for model in jobs["model"].unique()}
+    rules = zip(jobs["model"], jobs["rule"], strict=True)
+    estimates = pd.Series([of_tables[model].get(rule, float("nan")) for model, rule in rules], dtype=float)
     for (model, on_gpu), model_jobs in jobs[jobs["loads"]].groupby(["model", "on_gpu"]):
         settings = config["models"][str(model)]
         work = pd.Series(
