@@ -46,11 +46,6 @@ class Job:
     reason: str
     on_gpu: bool
 
-    @property
-    def model(self) -> str:
-        """The model that it is about."""
-        return self.wildcards.get("model", EVERY_MODEL)
-
 
 def jobs(listing: str, root: Path) -> list[Job]:
     """The jobs in the output of `snakemake -n`, without rules that only collect targets.
@@ -119,7 +114,7 @@ def make(
     *,
     gpu_here: bool = True,
 ) -> pd.DataFrame:
-    """One row per job: the columns of `Job`, whether it is pending, loads (weights), estimated seconds and gpu_gb.
+    """One row per job: the columns of `Job`, model, pending, loads (weights), past and estimated seconds, gpu_gb.
 
     The estimate is the job's last run, else the mean over the same rule and model, else what its operations take
     at a rate, and its weights at another. The rate is the given one, else that of the model's past jobs, else an
@@ -134,15 +129,15 @@ def make(
         gpu_here: whether models whose device is `auto` run on a GPU.
     """
     reasons = {job.benchmark: job.reason for job in pending}
-    columns = ["rule", "model", "benchmark", "on_gpu"]
-    jobs = pd.DataFrame([{name: getattr(job, name) for name in columns} for job in all_jobs])
+    models = [job.wildcards.get("model", EVERY_MODEL) for job in all_jobs]
+    jobs = pd.DataFrame(all_jobs).assign(model=models)
     if not gpu_here:
         devices = {name: model.get("device", "auto") for name, model in config["models"].items()}
         jobs["on_gpu"] &= jobs["model"].map(devices) != "auto"
     jobs["loads"] = jobs["rule"].isin(list(job_costs.OPERATIONS))
     last_seconds = pd.Series([past_seconds(root / path) for path in jobs["benchmark"]], dtype=float)
     jobs["past"] = last_seconds.fillna(last_seconds.groupby([jobs["rule"], jobs["model"]]).transform("mean"))
-    jobs["seconds"] = jobs["past"].fillna(_estimates(jobs, all_jobs, last_seconds, config, rate))
+    jobs["seconds"] = jobs["past"].fillna(_estimates(jobs, last_seconds, config, rate))
     jobs["pending"] = jobs["benchmark"].isin(list(reasons))
     jobs["reason"] = jobs["benchmark"].map(reasons)
     memory = {name: job_costs.gpu_gigabytes(model, config) for name, model in config["models"].items()}
@@ -150,28 +145,23 @@ def make(
     return jobs
 
 
-def _estimates(
-    jobs: pd.DataFrame, all_jobs: Sequence[Job], past: pd.Series, config: Mapping[str, Any], rate: float | None
-) -> pd.Series:
+def _estimates(jobs: pd.DataFrame, past: pd.Series, config: Mapping[str, Any], rate: float | None) -> pd.Series:
     """Seconds of jobs that read weights, by their operations, and of long ones on tables; NaN for all others."""
     of_tables = {model: table_costs.table_seconds(config, model) for model in jobs["model"].unique()}
     rules = zip(jobs["model"], jobs["rule"], strict=True)
     estimates = pd.Series([of_tables[model].get(rule, float("nan")) for model, rule in rules], dtype=float)
     for (model, on_gpu), model_jobs in jobs[jobs["loads"]].groupby(["model", "on_gpu"]):
         settings = config["models"][str(model)]
-        work = pd.Series(
-            {
-                i: job_costs.operations(all_jobs[i].rule, config, str(model), all_jobs[i].wildcards)
-                for i in model_jobs.index
-            }
-        )
+        cells = zip(model_jobs["rule"], model_jobs["wildcards"], strict=True)
+        operations = [job_costs.operations(rule, config, str(model), wildcards) for rule, wildcards in cells]
+        work = pd.Series(operations, model_jobs.index)
         ran = past[model_jobs.index].dropna().index
         if rate is None and len(ran):
             speed = work[ran].sum() / past[ran].sum()
         else:
             speed = rate or job_costs.rate_of(settings, bool(on_gpu))
         estimates[model_jobs.index] = work / speed + [
-            job_costs.reading_seconds(settings, all_jobs[i].rule, on_gpu=bool(on_gpu)) for i in model_jobs.index
+            job_costs.reading_seconds(settings, rule, on_gpu=bool(on_gpu)) for rule in model_jobs["rule"]
         ]
     return estimates
 
