@@ -112,16 +112,9 @@ def stated(task: Task, problems: pd.DataFrame) -> pd.DataFrame:
     answers = problems["answer"].astype(str)
     if task.digit is None:
         return problems.assign(target=answers, fields=fields, digit=WHOLE, carry=UNKNOWN)
-    return problems.assign(
-        target=answers.str[task.digit], fields=fields, digit=task.digit, carry=_carries(task, problems)
-    )
-
-
-def _carries(task: Arithmetic, problems: pd.DataFrame) -> np.ndarray:
-    assert task.digit is not None
     # The place of the digit, counted from the last one: 10^place is its value.
-    below = 10 ** (np.array([len(str(answer)) for answer in problems["answer"]]) - 1 - task.digit)
-    return carries(task.expression, problems, below)
+    carry = carries(task.expression, problems, 10 ** (answers.str.len().to_numpy() - 1 - task.digit))
+    return problems.assign(target=answers.str[task.digit], fields=fields, digit=task.digit, carry=carry)
 
 
 def carries(expression: str, problems: pd.DataFrame, below: np.ndarray | int) -> np.ndarray:

@@ -178,7 +178,7 @@ def write_table(
     table = pa.Table.from_pandas(frame[list(schema.columns)], pa.schema(fields), preserve_index=False, safe=True)
     content = checksums.of_table(table.to_pandas())
     sizes = provenance.get("k", frame["k"].unique().tolist()) if schema.by_size else []
-    parts = {lineage.part_of_size(size): checksums.of_table(frame[frame["k"] == size]) for size in set(sizes)}
+    parts = {f"{lineage.SIZE}{size}": checksums.of_table(frame[frame["k"] == size]) for size in set(sizes)}
     for name, value in reversed(schema_keys.items()):
         field = pa.field(name, pa.string(), metadata={"meaning": f"{name} of the whole table"})
         table = table.add_column(0, field, pa.array([value] * len(frame), pa.string()))

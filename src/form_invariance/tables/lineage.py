@@ -26,6 +26,7 @@ WEIGHTS = "weights"
 """The digest of a model's files (`model.digests.identity`)."""
 KEYS = (*CELL, "task", "donor", "target")
 SIZE = " at k = "
+"""How the name of a part begins: the circuits of one size in a table of several."""
 THIS_COMMAND = "this command"
 
 Lineage = dict[str, dict[str, Any]]
@@ -119,11 +120,6 @@ def _difference(name: str, value: Any, source: str, other_value: Any, other: str
 def name_of(kind: str, keys: Mapping[str, str]) -> str:
     """The name of a file in lineages."""
     return f"{kind} of {'/'.join(keys[name] for name in sorted(keys, key=KEYS.index))}"
-
-
-def part_of_size(size: int) -> str:
-    """The part of a table with circuits of several sizes that one of them is."""
-    return f"{SIZE}{size}"
 
 
 def of_output(kind: str, provenance: Mapping[str, Any], keys: Mapping[str, str]) -> Lineage:

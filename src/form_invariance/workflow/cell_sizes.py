@@ -43,14 +43,10 @@ class Size:
         return 2 * self.d_model * self.vocabulary
 
     @property
-    def replay(self) -> float:
-        """Operations of one patched neuron, in the mean over late layers."""
-        return 2 * self.inside / self.layers * (self.late - 1) / 2 + self.unembedding
-
-    @property
     def patch(self) -> float:
-        """The same with the readout that the configuration asks for."""
-        return self.replay - (0.9 * self.unembedding if self.near else 0)
+        """Operations of one patched neuron, in the mean over late layers."""
+        readout = (0.1 if self.near else 1) * self.unembedding
+        return 2 * self.inside / self.layers * (self.late - 1) / 2 + readout
 
     @property
     def late_token(self) -> float:
