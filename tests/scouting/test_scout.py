@@ -417,7 +417,7 @@ def test_every_job_reads_the_model(monkeypatch):
     assert found[1] - found[0] == pytest.approx(60 * jobs / sizes.machine.cores())
     start = 100 - sizes.job_costs.STARTING + sizes._STARTING
     cells = {"heuristics": len(config["formats"]) * operators, "agreement": operators, "heuristic_null": operators}
-    tables = sum(n * sizes.table_costs.table_seconds(config, "embedded-shared")[rule] for rule, n in cells.items())
+    tables = sum(n * sizes.job_costs.table_seconds(config, "embedded-shared")[rule] for rule, n in cells.items())
     assert found[0] == pytest.approx((start * jobs + tables) / sizes.machine.cores())
     rules = {*sizes.job_costs.OPERATIONS} - {"row_activations", "precision"}
     work = sum(sizes.job_costs.operations(rule, config, "embedded-shared", {}) for rule in rules)

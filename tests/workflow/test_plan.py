@@ -11,7 +11,7 @@ from stub_checkout import ROOT, snakemake
 
 from benchmark.measure import replay_operations
 from form_invariance.cli import main
-from form_invariance.workflow import cell_sizes, config_check, job_costs, job_sizes, plan, table_costs
+from form_invariance.workflow import cell_sizes, config_check, job_costs, job_sizes, plan
 
 pytestmark = pytest.mark.slow
 
@@ -101,18 +101,18 @@ def test_long_jobs_on_tables_have_hours_and_several_processes(tmp_path):
     config = {**config_check.load(ROOT / "config/config.yaml"), **config, "k_shown": 2000}
     jobs = [
         plan.Job(rule, {"model": "llama-3-8b"} if rule != "heuristic_null" else {}, rule, "", False)
-        for rule in table_costs.table_seconds(config, "llama-3-8b")
+        for rule in job_costs.table_seconds(config, "llama-3-8b")
     ]
     jobs.append(plan.Job("dataset", {"model": "llama-3-8b"}, "dataset", "", False))
     found = plan.make(jobs, jobs, tmp_path, config).set_index("rule")
     labels = found["seconds"]["heuristics"]
     shared = config["k_shown"] / 2 * 16
-    assert labels == pytest.approx((2 * shared + 800) * (table_costs.A_MAP + 300**2 * table_costs.A_PAIR))
+    assert labels == pytest.approx((2 * shared + 800) * (job_costs.A_MAP + 300**2 * job_costs.A_PAIR))
     assert (found["seconds"].drop("dataset") > 60).all()
     assert np.isnan(found["seconds"]["dataset"])
     assert not found["loads"].any()
-    assert table_costs.labelling_processes(config, "llama-3-8b") == min(8, labels // 60)
-    assert table_costs.labelling_processes(CONFIG | {"heuristic_max_operand": 9}, "m") == 1
+    assert job_costs.labelling_processes(config, "llama-3-8b") == min(8, labels // 60)
+    assert job_costs.labelling_processes(CONFIG | {"heuristic_max_operand": 9}, "m") == 1
 
 
 def test_operations_of_exact_patching_are_those_of_the_bench():

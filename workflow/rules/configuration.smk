@@ -19,7 +19,6 @@ from form_invariance.workflow import (
     job_server,
     job_sizes,
     records,
-    table_costs,
 )
 from form_invariance.workflow.given import left_out, with_items
 from form_invariance.workflow.paths import check_folders, shell_prefix

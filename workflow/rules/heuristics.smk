@@ -22,7 +22,7 @@ rule heuristics:
         code=source_digest("heuristics label"),
         grid=lambda wildcards: GRIDS[wildcards.operator],
         settings=settings("seed", max_operand="heuristic_max_operand", threshold="heuristic_threshold"),
-    threads: lambda wildcards: table_costs.labelling_processes(config, wildcards.model)
+    threads: lambda wildcards: job_costs.labelling_processes(config, wildcards.model)
     resources:
         **table_job(mem_mb=6000, minutes=120),
     shell:

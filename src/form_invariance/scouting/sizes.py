@@ -9,7 +9,7 @@ from form_invariance.errors import UserError
 from form_invariance.experiment.membership import most_shown
 from form_invariance.stages.dataset.compute import Choice
 from form_invariance.stages.dataset.preflight import FEWEST_PROMPTS, check, check_left, preflight_table
-from form_invariance.workflow import job_costs, machine, table_costs
+from form_invariance.workflow import job_costs, machine
 
 Settings = dict[str, Any]
 """Values of the configuration by key."""
@@ -99,7 +99,7 @@ def seconds(config: Mapping[str, Any], model: str, rate: float) -> float:
     operators = len(config["operators"])
     cells = len(config["formats"]) * operators
     jobs = {"heuristics": cells, "agreement": operators, "heuristic_null": operators} if numbers else {}
-    each = table_costs.table_seconds(config, model)
+    each = job_costs.table_seconds(config, model)
     tables = sum(count * each[rule] for rule, count in jobs.items())
     # By cell census, patching and exchange; by operator heuristics, heads and probes.
     loads = 3 * cells + 3 * operators + 12

@@ -1,4 +1,4 @@
-"""What a job that runs a model costs, before it has ever run: floating-point operations and weights to read.
+"""What a job costs, before it has ever run: floating-point operations and weights to read, or seconds on tables.
 
 Where a quantity is known only after an earlier stage (how many neurons are shared, how many pairs can be
 transferred), the largest likely one is taken.
@@ -12,6 +12,7 @@ from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.neuron_sets import CONTROLS, MATCHED
 from form_invariance.experiment.other_tasks import CONTEXT, MEANS, MOST, TRIED
 from form_invariance.problems.configured import copies
+from form_invariance.stages.heuristics.names import BASELINES, MAPS, MODES, MOST_BASELINES, SCALE_MAPS
 from form_invariance.workflow import machine
 from form_invariance.workflow.cell_sizes import Cell, Size, grid_pairs, size_of, tokens_of
 from form_invariance.workflow.job_sizes import kind, parameters
@@ -30,6 +31,11 @@ GROUPED = 4
 """Cells of a stage and model that one job of a cluster runs in turn (workflow/profiles/slurm)."""
 FORKING, CACHED = 3, 5e9
 """Assumed seconds in which the next of them starts, and bytes of weights per second that the main memory holds."""
+A_MAP, A_PAIR = 3e-3, 1.1e-7
+"""Assumed seconds of a core to label a neuron by its two maps: for the maps, and for each of their pairs."""
+A_RANDOM_MAP, A_RANDOM_PAIR, A_PERMUTATION = 3e-4, 7e-8, 5e-8
+"""The same of a random map, and for a permuted set of families."""
+MOST_PROCESSES = 8
 
 
 def _census(cell: Cell) -> float:
@@ -226,3 +232,27 @@ def gpu_gigabytes(model: Mapping[str, Any], config: Mapping[str, Any]) -> float:
     dtype = model.get("dtype", "float32")
     size = BYTES["float32" if config["precision_prompts"] else dtype]
     return parameters(model) * size / 1e9 + ACTIVATIONS
+
+
+def table_seconds(config: Mapping[str, Any], model: str) -> dict[str, float]:
+    """Assumed seconds of a core of every rule without a model whose jobs may take more than a minute.
+
+    Args:
+        model: its name in the configuration; a job of all models is of none.
+    """
+    models = config["models"]
+    size = replace(size_of(models.get(model, next(iter(models.values())))), late_from=config["late_from"])
+    pairs, shared = config["heuristic_max_operand"] ** 2, config["k_shown"] / 2 * size.late
+    # The shared neurons' activations are labelled once more when shuffled.
+    maps = 2 * shared + len(BASELINES) * min(shared, MOST_BASELINES)
+    sets = maps * len(config["formats"]) * len(MODES)
+    return {
+        "heuristics": maps * (A_MAP + A_PAIR * pairs),
+        "agreement": sets * 6 * config["permutations"] * A_PERMUTATION,
+        "heuristic_null": (SCALE_MAPS + MAPS) * (A_RANDOM_MAP + A_RANDOM_PAIR * pairs),
+    }
+
+
+def labelling_processes(config: Mapping[str, Any], model: str) -> int:
+    """Processes of a job that labels neurons: one for each of its minutes."""
+    return max(1, min(MOST_PROCESSES, int(table_seconds(config, model)["heuristics"] // 60)))

@@ -12,7 +12,7 @@ import pandas as pd
 from tabulate import tabulate  # type: ignore[import-untyped]
 
 from form_invariance.model.files import is_hub_id
-from form_invariance.workflow import job_costs, machine, table_costs
+from form_invariance.workflow import job_costs, machine
 from form_invariance.workflow.code_changes import SAID
 from form_invariance.workflow.job_costs import GROUPED, GROUPED_RULES
 from form_invariance.workflow.model_checks import known_folder
@@ -118,7 +118,7 @@ def make(
 
     The estimate is the job's last run, else the mean over the same rule and model, else what its operations take
     at a rate, and its weights at another. The rate is the given one, else that of the model's past jobs, else an
-    assumed one. Of jobs that read no weights and never ran, those of `table_costs` have an estimate, the
+    assumed one. Of jobs that read no weights and never ran, those of `table_seconds` have an estimate, the
     others NaN.
 
     Args:
@@ -147,7 +147,7 @@ def make(
 
 def _estimates(jobs: pd.DataFrame, past: pd.Series, config: Mapping[str, Any], rate: float | None) -> pd.Series:
     """Seconds of jobs that read weights, by their operations, and of long ones on tables; NaN for all others."""
-    of_tables = {model: table_costs.table_seconds(config, model) for model in jobs["model"].unique()}
+    of_tables = {model: job_costs.table_seconds(config, model) for model in jobs["model"].unique()}
     rules = zip(jobs["model"], jobs["rule"], strict=True)
     estimates = pd.Series([of_tables[model].get(rule, float("nan")) for model, rule in rules], dtype=float)
     for (model, on_gpu), model_jobs in jobs[jobs["loads"]].groupby(["model", "on_gpu"]):
