@@ -10,8 +10,8 @@ from form_invariance.experiment.contrasts.questions import QUESTIONS
 
 ROOT = Path(__file__).parents[2]
 RESULTS = (ROOT / "docs/results.md").read_text()
-QWEN = ROOT / "results/qwen/qwen2.5-coder-0.5b/shared/verdicts.parquet"
-SMOLLM2 = ROOT / "results/smollm2/smollm2-135m/shared/verdicts.parquet"
+QWEN = ["qwen/qwen2.5-coder-0.5b", "qwen_1.5b/qwen2.5-coder-1.5b"]
+SMOLLM2 = ["smollm2/smollm2-135m"]
 
 VERDICT = re.compile(r"\] (yes|no|undecided|mixed)")
 SAME = {"same": ["jaccard", "jaccard beyond operator"]}
@@ -32,16 +32,20 @@ SECTIONS = {
     "### The shared neurons": (QWEN, 10, SHARED),
     "## A pretrained model, with words": (SMOLLM2, 50, WORDS),
 }
-"""By heading: the table of verdicts, k, and the lines of the document's last table: metrics by question."""
+"""By heading: the models by column, k, and the lines of the document's last table: metrics by question."""
 
 
-@pytest.mark.parametrize("heading", SECTIONS)
-def test_the_documents_verdicts_are_those_of_the_run(heading):
+@pytest.mark.parametrize(
+    ("heading", "model"), [(heading, model) for heading, (models, *_) in SECTIONS.items() for model in models]
+)
+def test_the_documents_verdicts_are_those_of_the_run(heading, model):
     """Up to their rounding."""
-    path, k, metrics = SECTIONS[heading]
+    models, k, metrics = SECTIONS[heading]
+    column, path = 2 + models.index(model), ROOT / "results" / model / "shared/verdicts.parquet"
     rows = [(question, metric) for question, own in metrics.items() for metric in own]
     section = re.split(r"\n##+ ", RESULTS.split(f"{heading}\n", 1)[1], maxsplit=1)[0]
-    cells = [line.split("|")[2] for line in section.splitlines() if line.startswith("|") and VERDICT.search(line)]
+    lines = [line for line in section.splitlines() if line.startswith("|") and VERDICT.search(line)]
+    cells = [line.split("|")[column] for line in lines]
     assert len(cells) == len(rows)
     if not path.exists():
         pytest.skip(f"needs {path.relative_to(ROOT)}")
