@@ -62,9 +62,8 @@ def ablations(tables: Tables, operator: str, k: int) -> pd.DataFrame:
     of_k = {name: tables[name][tables[name]["k"] == k] for name in ("interventions", "contrasts")}
     done = pd.concat([rows_of(of_k["interventions"], name) for name in INTERVENED])
     columns = {"value": "probability", "low": "probability_low", "high": "probability_high"}
-    done = done.assign(set=done["neurons"].map(TITLES), **{name: done[of] for name, of in columns.items()}).dropna(
-        subset="set"
-    )
+    titles = done["neurons"].map(TITLES)
+    done = done.assign(set=titles, **{name: done[of] for name, of in columns.items()}).dropna(subset="set")
     done.loc[done["neurons"] != "circuit", ["low", "high"]] = np.nan
     # A knockout's contrast is the loss: loss plus what is left gives the unmodified model.
     contrasts = of_k["contrasts"]

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,14 @@ def has_gpu() -> bool:
     return any(device for pattern in ("nvidia[0-9]*", "kfd", "dxg") for device in _DEVICES.glob(pattern))
 
 
+# Every job asks several times, and a config.json that leaves a size out takes transformers to read.
+_sizes_of_folder = cache(read_sizes)
+
+
 def known_sizes(model: Mapping[str, Any]) -> Sizes | None:
     """The sizes of a model of the configuration from its config.json, if that is on this machine."""
     folder = known_folder(model)
-    return None if folder is None else read_sizes(folder)
+    return None if folder is None else _sizes_of_folder(folder)
 
 
 def parameters(model: Mapping[str, Any]) -> int:
