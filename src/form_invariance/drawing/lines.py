@@ -155,6 +155,8 @@ def line_grid(
     style.finish(grid, title, height, legend_handles({**drawn, **(others or {})}))
     if x == "k":
         size_axis(grid.axes.flat[0], table[x].unique().tolist())
+    else:
+        grid.axes.flat[0].xaxis.get_major_locator().set_params(integer=True)
     return grid
 
 

@@ -49,7 +49,6 @@ def probe(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
                 # Formats with the same onset are drawn next to each other.
                 onset_x = onset + 0.06 * (number - (len(formats) - 1) / 2)
                 axes.axvline(onset_x, color=looks[name].colour, ls=":", lw=0.9)
-        axes.xaxis.get_major_locator().set_params(integer=True)
     return grid.figure
 
 
