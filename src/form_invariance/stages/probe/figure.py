@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from form_invariance.drawing import style
 from form_invariance.drawing.lines import DASHED, DOTTED, Look, line, line_grid, looks_of
+from form_invariance.errors import UserError
 from form_invariance.stages.probe.summary import EVERY_OPERATOR, ONSET_ACCURACY, curve, of_all_formats, peak
 from form_invariance.stages.probe.table import PROBE
 from form_invariance.tables.columns import ALL
@@ -21,12 +22,11 @@ TOGETHER, BASELINE = "all formats together", "majority or shuffled answers"
 
 def probe(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """One panel for all operators together, and one for each: accuracy with Wilson intervals, onsets marked."""
-    across = tables["probe"]["format"] == ALL
-    table = tables["probe"][~across]
+    table, across = _by_format(tables)
     operators, formats = (table[column].unique().tolist() for column in ("operator", "format"))
     alone, together = (
         pd.concat([curve(rows, operator) for operator in operators])
-        for rows in (table, of_all_formats(tables["probe"][across]))
+        for rows in (table, of_all_formats(across))
     )
     baseline = alone.groupby(["operator", "layer"])[["majority", "shuffled"]].max().max(axis=1).rename("majority")
     lines = [
@@ -52,6 +52,14 @@ def probe(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     return grid.figure
 
 
+def _by_format(tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows of probes of one format, and those of probes of all formats."""
+    across = tables["probe"]["format"] == ALL
+    if across.all():
+        raise UserError("--tables: no probe.parquet of a format is given, only the one of all formats together")
+    return tables["probe"][~across], tables["probe"][across]
+
+
 def _tested(rows: pd.DataFrame) -> str:
     return f"n = {style.extent(rows['test_prompts'])} test prompts"
 
@@ -65,7 +73,7 @@ def probe_positions(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> F
 
     Where there are more positions than labels have room for, each second, third, ... is labelled.
     """
-    table = tables["probe"][tables["probe"]["format"] != ALL]
+    table, _ = _by_format(tables)
     rows = table[(table["operator"] == EVERY_OPERATOR) & (table["trained"] == table["tested"])]
     formats = rows["format"].unique()
     widths = (rows.groupby("format")["position"].max() + 1).loc[formats].tolist()
