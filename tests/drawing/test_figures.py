@@ -21,8 +21,10 @@ from form_invariance.cli import main
 from form_invariance.drawing import figure_command, style
 from form_invariance.drawing.figure_command import figure_of
 from form_invariance.drawing.lines import line, line_plot
+from form_invariance.drawing.neuron_sets import NEURON_SETS, TITLES
 from form_invariance.errors import UserError
 from form_invariance.experiment.contrasts.questions import QUESTIONS
+from form_invariance.experiment.neuron_sets import KINDS
 from form_invariance.stages.agreement import figure as agreement
 from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.overlap import figure as overlap
@@ -170,6 +172,10 @@ def test_a_full_disk_leaves_the_old_figure(tmp_path, monkeypatch):
     assert [one.read_text() for one in tmp_path.iterdir()] == ["old"]
 
 
+def test_every_kind_of_neurons_has_a_look_and_a_title():
+    assert NEURON_SETS.keys() == TITLES.keys() == KINDS.keys()
+
+
 def test_neurons_of_two_layers_with_one_number_are_two():
     rows = [("code", activations, layer, 5) for activations in ("observed", "shuffled") for layer in (2, 3)]
     table = pd.DataFrame(rows, columns=["format", "activations", "layer", "neuron"])
@@ -217,7 +223,7 @@ def drawn_lines(looks, names):
     """The pixels of lines that agree."""
     table = pd.DataFrame({"k": [5, 50, 150], "share": 0.5})
     figure, ((axes,),) = style.panels(1, 1, width=2.0, height=1.5)
-    line_plot(axes, pd.concat([line(table, name, "share") for name in names]), "k", looks)
+    line_plot(axes, pd.concat([line(table, name, "share") for name in names]), looks)
     axes.set(ylim=(0, 1))
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
@@ -236,7 +242,7 @@ def test_a_line_of_one_point_is_seen_with_its_interval():
     table = pd.DataFrame({"k": [5, 50, 50], "line": ["random_effect", "random_effect", "random_variance"]})
     table = table.assign(value=[np.nan, 0.2, 0.6], low=[np.nan, 0.1, np.nan], high=[np.nan, 0.4, np.nan])
     _, ((axes,),) = style.panels(1, 1, width=2.0, height=1.5)
-    line_plot(axes, table, "k", interventions.LOOKS)
+    line_plot(axes, table, interventions.LOOKS)
     points = [item.get_offsets().tolist() for item in axes.collections if isinstance(item, PathCollection)]
     assert points == [[[50, 0.6]], [[50, 0.2]]]
     (bar,) = [item for item in axes.collections if isinstance(item, LineCollection)]

@@ -18,7 +18,7 @@ from form_invariance.experiment.neuron_sets import (
     BEST_IN,
     CIRCUIT,
     CONTROL_OF,
-    DRAWN,
+    CONTROLS,
     FAIR,
     MATCHED,
     OWN_BEST,
@@ -92,7 +92,7 @@ def ablation_trials(table, resamples, seed):
 
 def transfer_trials(pairs, resamples, seed):
     """Other neurons in the circuit's place, permuted donors, and two donors that change places."""
-    drawn = pairs[(pairs["intervention"] == "matched") & pairs["neurons"].isin(DRAWN)]
+    drawn = pairs[(pairs["intervention"] == "matched") & pairs["neurons"].isin(CONTROLS)]
     for changed in _in_the_circuits_place(drawn):
         yield from verdicts(changed, [("repaired", "rate")], "a control is the circuit", resamples, seed)
     for trial in range(TRIALS):

@@ -13,6 +13,7 @@ from small_prompts import PROMPTS
 from form_invariance.beyond.engine_check.transformer_lens_bridge import residual_before
 from form_invariance.experiment.controls import Draws, circuit_set, labels_of, masks_of
 from form_invariance.experiment.intervene import read_replaced
+from form_invariance.experiment.neuron_sets import CIRCUIT
 from form_invariance.model.replay import build_cache
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
@@ -21,7 +22,7 @@ from form_invariance.stages.transfer.compute import Donors, run_group, transfer_
 from form_invariance.stages.transfer.conditions import Condition, Group, pair_censuses, plan, plan_direction
 from form_invariance.stages.transfer.copies import answers_of_donors, right_copies, with_copies
 from form_invariance.stages.transfer.directions import RATES, permuted, transfer_tables
-from form_invariance.stages.transfer.names import CEILINGS, CIRCUIT, CONTROLS, NO_DONOR, NONE, RESIDUAL
+from form_invariance.stages.transfer.names import CEILINGS, NO_DONOR, NONE, OTHER_NEURONS, RESIDUAL
 from form_invariance.stages.transfer.neuron_sets import Measured, neuron_sets
 
 DRAWS = Draws(random=5, matched=3, seed=0)
@@ -63,7 +64,7 @@ def test_conditions_choose_the_right_pairs():
     prompts, answers = failed.pairs["prompt"].tolist(), failed.pairs["answer"].to_numpy()
     assert len(prompts) == len(both.pairs) == 9 * 3
     assert all(b <= 8 and a != 7 for a, b in operands(prompts))
-    matched = {"matched", *CONTROLS, *CEILINGS}
+    matched = {"matched", *OTHER_NEURONS, *CEILINGS}
     assert set(right) == matched | {"mismatched", "same_answer", "same_format", NO_DONOR}
     for name in matched:
         assert right[name].donors == [prompt.replace("T", "D") for prompt in prompts], name

@@ -72,7 +72,7 @@ def made_up(rng, problems=40, formats="sc", operators="+-*"):
         rows.append({**cell, "neurons": "none", "seed": -1, "k": 0, "intervention": "good", **values})
     ablated = measured.rows_of(pd.DataFrame(rows), positions="all", means="format")
     rows, kinds = [], [*product(("matched", "same_answer", "mismatched", "interchange"), [-1])]
-    kinds += product(nulls.DRAWN, range(4))
+    kinds += product(nulls.CONTROLS, range(4))
     for (donor, target), operator, number in product([("s", "c"), ("c", "s")], operators, range(problems)):
         cell = {"operator": operator, "donor": donor, "target": target, "k": 10, "a": 1, "b": number}
         for condition, draw in kinds:

@@ -98,10 +98,10 @@ def _draw_point(row: pd.DataFrame, axes: Axes, x: str, look: Look) -> None:
         axes.scatter(row[x], row["value"], s=5, color=look.colour)
 
 
-def line_plot(axes: Axes, table: pd.DataFrame, x: str, looks: Looks) -> None:
-    """Draw the lines into one panel."""
-    _draw(table, axes, x, looks)
-    size_axis(axes, table[x].unique().tolist())
+def line_plot(axes: Axes, table: pd.DataFrame, looks: Looks) -> None:
+    """Draw the lines into one panel, by circuit size."""
+    _draw(table, axes, "k", looks)
+    size_axis(axes, table["k"].unique().tolist())
 
 
 def line_grid(

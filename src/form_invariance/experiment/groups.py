@@ -2,24 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import TypeVar
 
 import pandas as pd
-
-Name = TypeVar("Name")
 
 VARIANT = "~"
 """Between the name of a format and the number of a variant: symbolic~1 is the first variant of symbolic."""
 
 
-def every_two(names: Iterable[Name]) -> list[tuple[Name, Name]]:
-    """Every unordered pair, once, in the order of the names."""
-    return list(combinations(names, 2))
-
-
 def groups_of(names: Sequence[str]) -> list[tuple[str, ...]]:
     """All names together, then every two of them, unless two are all."""
-    return [tuple(names), *(every_two(names) if len(names) > 2 else [])]
+    return [tuple(names), *(combinations(names, 2) if len(names) > 2 else [])]
 
 
 def joined(names: Iterable[str]) -> str:

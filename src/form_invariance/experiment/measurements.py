@@ -9,14 +9,11 @@ import pandas as pd
 from form_invariance.experiment.neuron_sets import (
     BEST_IN,
     CIRCUIT,
-    COMMON,
     CONTROL_OF,
     HALVES,
     KINDS,
     MEANS_HALVES,
-    OTHER_ONLY,
     OWN_BEST,
-    OWN_ONLY,
     described,
 )
 from form_invariance.tables.columns import Schema, flag, integer, number, text
@@ -47,11 +44,10 @@ _COLUMNS = {
     ),
     "neurons": text(
         f"{described(*KINDS)}, {BEST_IN}FORMAT (the operator's best k of every layer in this format), "
-        f"{COMMON}FORMAT, {OWN_ONLY}FORMAT, {OTHER_ONLY}FORMAT (of the best in the format of the prompts and in "
-        f"this one: both, the first alone, the second alone), {HALVES[0]}SET and {HALVES[1]}SET ({CIRCUIT} and "
+        f"{HALVES[0]}SET and {HALVES[1]}SET ({CIRCUIT} and "
         f"best, ranked anew by either half of the train prompts), {MEANS_HALVES[0]}SET and {MEANS_HALVES[1]}SET "
-        f"(means over either half of their prompts), CONTROL{CONTROL_OF}SET (controls of {OWN_BEST} "
-        "and of these parts), not_shared (the donor's best outside the circuit), all_late, residual; none"
+        f"(means over either half of their prompts), CONTROL{CONTROL_OF}{OWN_BEST} (controls of the best in the "
+        "format of the prompts), not_shared (the donor's best outside the circuit), all_late, residual; none"
     ),
     "k": integer("circuit size: neurons per layer and format; 0 or -1 where there is none"),
     "seed": integer("draw of a control; else -1"),

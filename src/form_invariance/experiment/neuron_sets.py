@@ -37,9 +37,6 @@ MEANS_HALVES = ("means_1_", "means_2_")
 OWN_BEST, CONTROL_OF = "own_best", "_of_"
 """The best neurons in the format of the prompts, and what comes between a control and what it is a control of."""
 
-COMMON, OWN_ONLY, OTHER_ONLY = "common_with_", "not_in_", "only_in_"
-"""Before the name of another format: what the own best have in common with its best, and what only either has."""
-
 CONTROLS = {name: kind for name, kind in KINDS.items() if name != CIRCUIT}
 MATCHED = {name: kind for name, kind in CONTROLS.items() if kind.matched_by}
 """The controls that are like the circuit in a value (`controls.matching_values`)."""
@@ -57,8 +54,6 @@ LAYERS_OF_BEST, ALL_LATE = "own_best_in_layers_", "all_late"
 
 NOT_SHARED = "not_shared"
 """The donor's best neurons outside the circuit."""
-DRAWN = {"random": KINDS["random"], **MATCHED}
-"""The controls of transfer that are drawn."""
 
 
 def described(*names: str) -> str:

@@ -38,7 +38,7 @@ class Readout:
     margin: Tensor  # logit[r] - largest logit of another token, float64
 
     def metrics(self) -> dict[str, np.ndarray]:
-        """The metrics of a damage, each of the readout's shape, float64."""
+        """What an ablation is measured by, the larger the better; each of the readout's shape, float64."""
         return {
             "accuracy": self.correct.double().cpu().numpy(),
             "probability": self.probability.cpu().numpy(),

@@ -89,7 +89,7 @@ FAMILIES = {
         positions="transformer.wpe",
     ),
 }
-"""Llama and all classes with the same modules, GPT-NeoX, GPT-2; by the name of the module that has the layers."""
+"""Llama and all classes with its modules, GPT-NeoX, GPT-2, by a path: the first that a model has decides."""
 _AROUND = {
     "attention_post_norm": "post_attention_layernorm",
     "mlp_norm": "pre_feedforward_layernorm",

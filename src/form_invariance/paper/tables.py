@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from form_invariance.stages.probe.summary import EVERY_OPERATOR, curve, of_all_formats, peak
+from form_invariance.stages.probe.summary import curve, of_all_formats, peak
 from form_invariance.tables.columns import ALL
 
 PAPER_MODELS = {
@@ -114,7 +114,7 @@ def probe(table: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
     result = pd.DataFrame(rows)
     compared = ("prompts", "unique answers", "peak accuracy", "peak layer", "onset layer")
     printed = {name: name.replace(" ", "_") for name in compared}
-    return _of_rows(result, result["operator"] == EVERY_OPERATOR, ["tab:probe_results"], printed, sources)
+    return _of_rows(result, result["operator"] == ALL, ["tab:probe_results"], printed, sources)
 
 
 def _of_rows(

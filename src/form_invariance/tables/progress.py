@@ -51,9 +51,9 @@ class Progress:
         print(f"{line}, {note}" if note else line, file=sys.stderr, flush=True)
 
 
-def track(items: Iterable[Item], total: float, label: str, *, weight: float = 1.0) -> Iterator[Item]:
-    """Yield `items` and print the progress; each item counts `weight` of `total`."""
+def track(items: Iterable[Item], total: float, label: str) -> Iterator[Item]:
+    """Yield `items` and print the progress."""
     progress = Progress(total, label)
     for item in items:
         yield item
-        progress.add(weight)
+        progress.add(1)

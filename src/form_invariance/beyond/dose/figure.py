@@ -41,7 +41,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, value: str, low: str, high: str, look
     panel_rows = rows[rows["contrast"].isin(looks)]
     drawn = line(panel_rows, panel_rows["contrast"], value, low, high)[["line", "k", "value", "low", "high"]]
     if drawn["value"].notna().any():
-        line_plot(axes, drawn, "k", looks)
+        line_plot(axes, drawn, looks)
 
 
 def over_cells(contrasts: pd.DataFrame) -> pd.DataFrame:

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from form_invariance.beyond.family_knockout.table import ALL, FAMILY_KNOCKOUT
+from form_invariance.beyond.family_knockout.table import FAMILY_KNOCKOUT
 from form_invariance.experiment.answers import Answer
 from form_invariance.experiment.contrasts.entries import PRIMARY
 from form_invariance.experiment.contrasts.rows import overall
 from form_invariance.experiment.contrasts.verdicts import in_words
 from form_invariance.stages.heuristics.names import SHARED
+from form_invariance.tables.columns import ALL
 
 INPUTS = {"family_knockout": FAMILY_KNOCKOUT}
 

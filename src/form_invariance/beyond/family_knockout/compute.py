@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from form_invariance.beyond.family_knockout.table import ALL, FAMILY_KNOCKOUT, LOSSES
+from form_invariance.beyond.family_knockout.table import FAMILY_KNOCKOUT, LOSSES
 from form_invariance.experiment.ablation import Part
 from form_invariance.experiment.contrasts.engine import Pair, Value, compare, problems_of, resampled, resampling
 from form_invariance.experiment.contrasts.rows import rows
@@ -29,6 +29,7 @@ from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.names import FAMILIES
 from form_invariance.stages.heuristics.pairs import Grid, grid_prompts, take
 from form_invariance.stages.mean_cache.compute import last_token_means
+from form_invariance.tables.columns import ALL
 
 TRIED = 4
 """Pairs of the grid that the model answers, for each eval prompt of a cell; as many others give the means."""

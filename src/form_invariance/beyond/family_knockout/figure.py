@@ -7,10 +7,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from form_invariance.beyond.family_knockout.table import ALL, FAMILY_KNOCKOUT
+from form_invariance.beyond.family_knockout.table import FAMILY_KNOCKOUT
 from form_invariance.drawing import style
 from form_invariance.experiment.contrasts.rows import overall
 from form_invariance.stages.heuristics.names import MATCHED_BASELINES, POPULATIONS, SHARED
+from form_invariance.tables.columns import ALL
 
 INPUTS = {"family_knockout": {"family_knockout": FAMILY_KNOCKOUT}}
 """By figure."""

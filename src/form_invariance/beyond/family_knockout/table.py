@@ -1,7 +1,6 @@
 """What a label predicts: on which prompts its neurons matter."""
 
 from form_invariance.experiment.contrasts.engine import COLUMNS
-from form_invariance.tables.columns import ALL as ALL
 from form_invariance.tables.columns import Schema, integer, number, text
 
 LOSSES = {

@@ -22,7 +22,7 @@ from form_invariance.model.memory import working_bytes
 from form_invariance.model.replay import LastTokenCache, attend
 from form_invariance.problems.tasks import UNKNOWN, WHOLE, carries
 from form_invariance.stages.probe.compute import choose_prompts, probe_rows, tasks
-from form_invariance.stages.probe.summary import EVERY_OPERATOR
+from form_invariance.tables.columns import ALL
 
 _STATE_BYTES = 2**31
 
@@ -77,7 +77,7 @@ def probe_table(
     prompt_rows = choose_prompts(censuses, prompts, seed, apart=False)
     problems = pd.concat(list(censuses.values()))[["a", "b", "answer", "digit"]].drop_duplicates()
     read = dict(targets(prompt_rows.merge(problems, on=["a", "b"], how="left"), expression))
-    probes = [task for task in tasks(prompt_rows) if task.operator != EVERY_OPERATOR and "+" not in task.trained]
+    probes = [task for task in tasks(prompt_rows) if task.operator != ALL and "+" not in task.trained]
     size = 8 * len(prompt_rows) * run.model.config.d_model
     step, parts = max(1, working_bytes(run.model.device, _STATE_BYTES) // size), []
     every_layer = range(run.model.config.n_layers)

@@ -111,7 +111,7 @@ BOTH = dict.fromkeys((KNOCKOUT, KEEP_ONLY), (PRIMARY,))
 CONTRASTS = {
     "circuit_minus_control_everywhere": Contrast(
         "what the circuit keeps or costs at all positions − what its strongest control does",
-        lambda cell: (circuit(cell), cell.strongest(dict(zip(CONTROLS, CONTROLS, strict=True)))),
+        lambda cell: (circuit(cell), control(cell, kinds=CONTROLS)),
         dict.fromkeys((KEEP_ONLY, KNOCKOUT), ("faithfulness", "accuracy", PRIMARY)),
         "all",
         FORMAT_MEANS,
@@ -194,7 +194,7 @@ CONTRASTS = {
     "loss_of_part_of_best": loss("as many random members of the own best as are shared", of_best(PART_OF_BEST)),
     "loss_of_matched": loss(
         "the stronger of the own best's matched controls",
-        lambda cell: cell.strongest({kind: kind + CONTROL_OF + OWN_BEST for kind in MATCHED}, draws=False),
+        lambda cell: best_control(cell, MATCHED),
         kept=True,
     ),
     "loss_of_equal_norm": loss(

@@ -9,7 +9,7 @@ from form_invariance.experiment.neuron_sets import (
     BEST_IN,
     CIRCUIT,
     CONTROL_OF,
-    DRAWN,
+    CONTROLS,
     FAIR,
     HALVES,
     MATCHED,
@@ -53,9 +53,9 @@ def halves_best(cell: Cell) -> Value:
     return cell.mean(*(half + BEST_IN + cell.format for half in HALVES))
 
 
-def best_control(cell: Cell) -> Value:
+def best_control(cell: Cell, kinds: Iterable[str] = FAIR) -> Value:
     """The strongest of the own best's controls: matched ones, and in a knockout those of equal norm."""
-    return cell.strongest({kind: kind + CONTROL_OF + OWN_BEST for kind in FAIR}, draws=False)
+    return cell.strongest({kind: kind + CONTROL_OF + OWN_BEST for kind in kinds}, draws=False)
 
 
 def other_circuits(cell: Cell) -> Mapping[str, tuple[Value, Value]]:
@@ -91,7 +91,7 @@ def repaired(cell: Cell) -> tuple[Value, Value]:
     baselines = {
         "no_donor": cell.sample(CIRCUIT, intervention="no_donor", ranked=False),
         "mismatched": cell.sample(CIRCUIT, intervention="mismatched"),
-        **{name: cell.sample(name, intervention="matched", ranked=False) for name in (*DRAWN, NOT_SHARED)},
+        **{name: cell.sample(name, intervention="matched", ranked=False) for name in (*CONTROLS, NOT_SHARED)},
     }
     name = strongest({name: float(cell.value(sample).mean[0]) for name, sample in baselines.items()})
     return cell.paired(cell.sample(CIRCUIT, intervention="matched"), baselines.get(name), name)

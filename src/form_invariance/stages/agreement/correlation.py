@@ -1,11 +1,12 @@
 """How much a neuron's activations over the same problems are alike in two formats (method, section 9)."""
 
 from collections.abc import Mapping
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
-from form_invariance.experiment.groups import every_two, joined
+from form_invariance.experiment.groups import joined
 
 
 def correlation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -38,7 +39,7 @@ def correlation_table(samples: Mapping[str, np.ndarray], neurons: pd.DataFrame) 
     return pd.concat(
         [
             named.assign(formats=joined(pair), correlation=correlation(*(samples[name] for name in pair)))
-            for pair in every_two(samples)
+            for pair in combinations(samples, 2)
         ],
         ignore_index=True,
     )

@@ -9,13 +9,14 @@ products.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
 from form_invariance.errors import UserError
-from form_invariance.experiment.groups import every_two, joined
+from form_invariance.experiment.groups import joined
 from form_invariance.experiment.membership import Effects, common_layers
 from form_invariance.stages.overlap.table import FORMAT_CORRELATION, RELIABLE
 from form_invariance.statistics import bootstrap_weights, resampled_interval
@@ -192,7 +193,7 @@ def _correlations(
         cell: float(sums[0] / observed[cell]) if observed[cell] > 0 else np.nan for cell, sums in signal.items()
     }
     pairs, ranks = [], products.ranks
-    for first, second in every_two(cells):
+    for first, second in combinations(cells, 2):
         both = products.means[first, second].mean() / (products.degrees or np.nan)
         corrected = _ratio(_covariance(products, cells, weights, first, second), signal[first], signal[second])
         reliable = min(reliability[first], reliability[second]) >= RELIABLE

@@ -7,11 +7,12 @@ Where these are few, the halves overlap by chance, and this is no ceiling.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
-from form_invariance.experiment.groups import VARIANT, every_two, joined
+from form_invariance.experiment.groups import VARIANT, joined
 from form_invariance.experiment.membership import Effects, common_layers, name_of
 from form_invariance.randomness import generator
 from form_invariance.stages.overlap.compute import overlap_table
@@ -67,7 +68,7 @@ def _pairs(cells: Sequence[Cell]) -> Iterator[tuple[str, str, np.ndarray]]:
     for number, differs in enumerate(DIFFERENCES):
         mask = number == other_format + 2 * other_operator
         yield differs, ALL, mask
-        for group in every_two(distinct) if differs in (OPERATOR, BOTH) else ():
+        for group in combinations(distinct, 2) if differs in (OPERATOR, BOTH) else ():
             inside = np.isin(operators, group)
             yield differs, joined(group), mask & inside & inside[:, None]
         for name in distinct if differs != OPERATOR else ():

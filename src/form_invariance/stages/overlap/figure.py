@@ -77,10 +77,10 @@ def differing(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     overlaps = overlaps.assign(name=overlaps["differs"].mask(overlaps["quantity"] == SHUFFLED, SHUFFLED))
     invariance = table[table["quantity"] == INVARIANCE]
     if len(overlaps):
-        line_plot(left, line(overlaps, overlaps["name"], "value", "low", "high"), "k", DIFFER)
+        line_plot(left, line(overlaps, overlaps["name"], "value", "low", "high"), DIFFER)
     if len(invariance):
         look = {INVARIANCE: Look(COLOURS[0], "o", width=1.6)}
-        line_plot(right, line(invariance, INVARIANCE, "value", "low", "high"), "k", look)
+        line_plot(right, line(invariance, INVARIANCE, "value", "low", "high"), look)
         # A size without a neighbour has no band.
         right.vlines(invariance["k"], invariance["low"], invariance["high"], color=COLOURS[0], lw=1.0)
     left.set(xlabel="neurons per layer, k", ylabel="Jaccard of two cells", ylim=(0, None))

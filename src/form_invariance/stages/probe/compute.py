@@ -24,8 +24,8 @@ from form_invariance.model.prefixes import for_each, run_beginning, shared_begin
 from form_invariance.problems.prompts import PAD, PromptTokenizer
 from form_invariance.randomness import generator
 from form_invariance.stages.probe import discriminant
-from form_invariance.stages.probe.summary import EVERY_OPERATOR
 from form_invariance.statistics import wilson
+from form_invariance.tables.columns import ALL
 from form_invariance.tables.progress import Progress
 
 TEST_SHARE = 0.2
@@ -122,15 +122,15 @@ def tasks(prompt_rows: pd.DataFrame) -> Iterator[Task]:
     if len(formats) > 1:
         sets["+".join(formats)] = np.ones(len(prompt_rows), bool)
     test = (prompt_rows["split"] == "test").to_numpy()
-    for operator in [EVERY_OPERATOR, *operators]:
-        of_operator = ((prompt_rows["operator"] == operator) | (operator == EVERY_OPERATOR)).to_numpy()
+    for operator in [ALL, *operators]:
+        of_operator = ((prompt_rows["operator"] == operator) | (operator == ALL)).to_numpy()
         for trained, members in sets.items():
             train = members & of_operator & ~test
             tests = {name: others & of_operator & test for name, others in sets.items()}
             for name, mask in [("train", train), *tests.items()]:
                 if not mask.any():
                     use = "train on" if name == "train" else "test"
-                    of = "any operator" if operator == EVERY_OPERATOR else operator
+                    of = "any operator" if operator == ALL else operator
                     raise UserError(
                         f"probe: no prompt of {of} is left to {use}; raise probe_prompts or census_pairs"
                     )
@@ -216,7 +216,7 @@ def run(
         label = f"positions {positions[0]}..{positions[-1]} of {length}"
         x = residuals(model, groups, positions, label)
         for task in probe_tasks:
-            if task.operator == EVERY_OPERATOR:
+            if task.operator == ALL:
                 parts.append(probe_rows(x, prompt_rows, positions, task, seed))
             elif start == 0:  # the last token alone, where the paper reads the answer
                 parts.append(probe_rows(x[:, :1], prompt_rows, positions[:1], task, seed))

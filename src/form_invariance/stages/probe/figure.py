@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from form_invariance.drawing import style
 from form_invariance.drawing.lines import DASHED, DOTTED, Look, line, line_grid, looks_of
 from form_invariance.errors import UserError
-from form_invariance.stages.probe.summary import EVERY_OPERATOR, ONSET_ACCURACY, curve, of_all_formats, peak
+from form_invariance.stages.probe.summary import ONSET_ACCURACY, curve, of_all_formats, peak
 from form_invariance.stages.probe.table import PROBE
 from form_invariance.tables.columns import ALL
 
@@ -25,8 +25,7 @@ def probe(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     table, across = _by_format(tables)
     operators, formats = (table[column].unique().tolist() for column in ("operator", "format"))
     alone, together = (
-        pd.concat([curve(rows, operator) for operator in operators])
-        for rows in (table, of_all_formats(across))
+        pd.concat([curve(rows, operator) for operator in operators]) for rows in (table, of_all_formats(across))
     )
     baseline = alone.groupby(["operator", "layer"])[["majority", "shuffled"]].max().max(axis=1).rename("majority")
     lines = [
@@ -39,7 +38,7 @@ def probe(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     looks[BASELINE] = Look(style.GREY, width=0.7)
     heading = f"{title}: the last token, {_tested(alone)} of a format; 95 % intervals"
     others = {"first layer above 0.5 (onset)": Look("black", dashes=DOTTED, width=0.9)}
-    rows = pd.concat(lines).assign(panel=lambda rows: rows["operator"].replace(EVERY_OPERATOR, "all operators"))
+    rows = pd.concat(lines).assign(panel=lambda rows: rows["operator"].replace(ALL, "all operators"))
     grid = line_grid(rows, "layer", looks, "probe accuracy", heading, col="panel", others=others)
     for operator, axes in zip(operators, grid.axes.flat, strict=True):
         axes.axhline(ONSET_ACCURACY, color=style.LIGHT, lw=0.6, zorder=0)
@@ -74,7 +73,7 @@ def probe_positions(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> F
     Where there are more positions than labels have room for, each second, third, ... is labelled.
     """
     table, _ = _by_format(tables)
-    rows = table[(table["operator"] == EVERY_OPERATOR) & (table["trained"] == table["tested"])]
+    rows = table[(table["operator"] == ALL) & (table["trained"] == table["tested"])]
     formats = rows["format"].unique()
     widths = (rows.groupby("format")["position"].max() + 1).loc[formats].tolist()
     figure, grid = style.panels(1, len(formats), height=2.0, widths=widths)

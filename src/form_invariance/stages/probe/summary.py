@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-EVERY_OPERATOR = "all"
-"""Operator of the probes that are fitted to all operators together."""
+from form_invariance.tables.columns import ALL
 
 ONSET_ACCURACY = 0.5
 
@@ -19,7 +18,7 @@ class Peak:
     onset: int | None  # None: no layer's accuracy is above one half
 
 
-def curve(table: pd.DataFrame, operator: str = EVERY_OPERATOR) -> pd.DataFrame:
+def curve(table: pd.DataFrame, operator: str = ALL) -> pd.DataFrame:
     """Rows of the probes at the last token that are tested on the formats they were trained on, by layer."""
     mask = (table["operator"] == operator) & (table["position"] == 0) & (table["trained"] == table["tested"])
     return table[mask].sort_values("layer")

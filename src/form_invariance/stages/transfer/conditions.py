@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from form_invariance.experiment.neuron_sets import HALVES
+from form_invariance.experiment.neuron_sets import CIRCUIT, HALVES
 from form_invariance.randomness import generator
 from form_invariance.stages.dataset.pairs import without_train
-from form_invariance.stages.transfer.names import BY_HALVES, CEILINGS, CIRCUIT, CONTROLS, NO_DONOR
+from form_invariance.stages.transfer.names import BY_HALVES, CEILINGS, NO_DONOR, OTHER_NEURONS
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def plan_direction(pairs: pd.DataFrame, donor: str, target: str, limit: int, see
                 other_operands("same_answer", right_there, "donor", equal_answer=True),
                 other_operands("same_format", right_here, "target", equal_answer=False),
                 _no_donor(failed, target),
-                *(_same_operands(control, failed, donor, control) for control in CONTROLS),
+                *(_same_operands(control, failed, donor, control) for control in OTHER_NEURONS),
                 *(_same_operands(ceiling, failed, donor, ceiling) for ceiling in CEILINGS),
             ],
         ),

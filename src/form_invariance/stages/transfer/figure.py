@@ -9,7 +9,7 @@ from form_invariance.drawing import style
 from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, line, line_grid, looks_of
 from form_invariance.drawing.style import COLOURS, GREY, LIGHT
 from form_invariance.experiment.contrasts.table import CONTRASTS
-from form_invariance.stages.transfer.names import CEILINGS, CONTROLS, NO_DONOR
+from form_invariance.stages.transfer.names import CEILINGS, NO_DONOR, OTHER_NEURONS
 from form_invariance.stages.transfer.table import TRANSFER, with_direction
 from form_invariance.statistics import wilson
 from form_invariance.tables.columns import ALL
@@ -75,7 +75,7 @@ def _lines(table: pd.DataFrame) -> pd.DataFrame:
         (mismatched["donor_answer"] * mismatched["pairs"]).to_numpy(), mismatched["pairs"].to_numpy()
     )
     imposed = mismatched.assign(low=low, high=high)
-    draws = table[conditions.isin(CONTROLS)].groupby([*_PANEL, "k", "condition"])["recovered"].mean()
+    draws = table[conditions.isin(OTHER_NEURONS)].groupby([*_PANEL, "k", "condition"])["recovered"].mean()
     strongest = draws.groupby([*_PANEL, "k"]).max().reset_index()
     ceilings = table[conditions.isin(CEILINGS)].drop(columns="k")
     ceilings = ceilings.merge(rows[["k"]].drop_duplicates(), how="cross")

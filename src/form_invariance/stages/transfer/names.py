@@ -1,11 +1,10 @@
 """Names that the tables of transfer share with what makes and reads them."""
 
-from form_invariance.experiment.neuron_sets import CIRCUIT as CIRCUIT
-from form_invariance.experiment.neuron_sets import DRAWN, NOT_SHARED
+from form_invariance.experiment.neuron_sets import ALL_LATE, CONTROLS, NOT_SHARED
 
-ALL_LATE, RESIDUAL = "all_late", "residual"
+RESIDUAL = "residual"
 
-CONTROLS = (*DRAWN, NOT_SHARED)
+OTHER_NEURONS = (*CONTROLS, NOT_SHARED)
 """Conditions with other neurons than the circuit's, as many in each layer, and the matched donor."""
 
 NO_DONOR = "no_donor"

@@ -13,9 +13,9 @@ from form_invariance.experiment.controls import (
     controls,
     matching_values,
 )
-from form_invariance.experiment.neuron_sets import DRAWN, NOT_SHARED
+from form_invariance.experiment.neuron_sets import ALL_LATE, CIRCUIT, CONTROLS, NOT_SHARED
 from form_invariance.experiment.run import Run
-from form_invariance.stages.transfer.names import ALL_LATE, CIRCUIT, NONE, RESIDUAL
+from form_invariance.stages.transfer.names import NONE, RESIDUAL
 
 Sets = dict[str, list[NeuronSet]]
 """By the name that conditions use."""
@@ -85,10 +85,10 @@ def neuron_sets(
     }
     by_direction = {}
     for target, measured in formats.items():
-        sets = {**whole, **{name: [] for name in DRAWN}}
+        sets = {**whole, **{name: [] for name in CONTROLS}}
         values = matching_values(measured.variance, measured.effect)
         for k, members in circuits.items():
-            for control in controls(members, k, DRAWN, values, draws, "transfer", operator):
+            for control in controls(members, k, CONTROLS, values, draws, "transfer", operator):
                 sets[control.label["neurons"]].append(control)
         for donor in formats.keys() - {target}:
             best = {k: best_not_shared(members, formats[donor].rank) for k, members in circuits.items()}

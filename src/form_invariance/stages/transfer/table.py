@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from form_invariance.experiment.neuron_sets import DRAWN, HALVES, described
+from form_invariance.experiment.neuron_sets import CONTROLS, HALVES, described
 from form_invariance.tables.columns import Schema, flag, integer, number, text
 
 DIRECTION = ("donor", "target")
@@ -14,7 +14,7 @@ _SETTING = {
         "matched (same problem), mismatched (another pair), same_answer (another problem, equal answer), "
         "same_format (another pair, target's own format), no_donor (the circuit at its mean over the target's "
         "prompts); with the same problem as matched: other neurons, as "
-        f"many per layer ({described(*DRAWN)}, in the target's format; "
+        f"many per layer ({described(*CONTROLS)}, in the target's format; "
         "not_shared: the donor's best outside the circuit), all_late (every late neuron), residual (residual "
         "stream before the first late layer); harm_matched, harm_random, interchange (pairs right in both "
         "formats; interchange: another pair's donor); reverse (pairs right in the target alone); with donors of a "

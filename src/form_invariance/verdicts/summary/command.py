@@ -17,7 +17,7 @@ def summary(*, tables: Files, k_shown: int, output: Path) -> None:
     """Answer the main questions about one model: effect, strongest control, interval and verdict.
 
     Args:
-        tables: overlap, differing and contrasts, in any order
+        tables: overlap, differing, contrasts and residual_contrasts, in any order
         k_shown: circuit size that is printed by default; the table has all
         output: verdicts table
     """
