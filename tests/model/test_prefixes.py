@@ -39,20 +39,6 @@ def test_equal_to_whole_passes(family_folders, family, rows, monkeypatch):
             assert oracles.rounding(torch.cat(found[layer]), whole[layer][0][order]) < 2e-6
 
 
-def test_prompts_of_several_lengths_run_as_each_runs_alone(tiny):
-    model, rng = tiny[0], np.random.default_rng(0)
-    lengths = [5, 3, 7, 5, 3]
-    prompts = [rng.integers(0, 60, length).tolist() for length in lengths]
-    padded = np.array([[PAD] * (max(lengths) - len(ids)) + ids for ids in prompts])
-    found = {}
-    for rows, batch in prefixes.run_prompts(model, padded):
-        found |= dict(zip(rows.tolist(), batch, strict=True))
-    assert sorted(found) == list(range(len(lengths)))
-    for row, ids in enumerate(prompts):
-        alone = run_layers(model, embed(model, torch.tensor([ids])))[0, -1:]
-        assert oracles.rounding(found[row], alone) < 2e-6
-
-
 def test_padding_never_runs(tiny):
     with pytest.raises(ValueError, match="padding"):
         embed(tiny[0], torch.tensor([[PAD, 4, 5]]))

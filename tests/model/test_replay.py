@@ -8,7 +8,7 @@ from conftest import FAMILIES
 from form_invariance.model import decoder, prefixes
 from form_invariance.model import loading as models
 from form_invariance.model import replay as replay_module
-from form_invariance.model.replay import build_cache, log_probabilities, replay, replay_neurons
+from form_invariance.model.replay import build_cache, log_probabilities, replay
 
 FIRST = 2
 
@@ -93,21 +93,3 @@ def test_log_probabilities_in_pieces_equal_log_softmax(tiny, monkeypatch, logits
     assert max(pieces) <= logits
     # Large logits are read a second time.
     assert sum(pieces) == 15 * model.config.vocabulary * (1 + (scale > 1 and logits < 10**6))
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_other_neurons_in_all_late_layers_equal_a_replay_of_all_of_them(family_folders, family):
-    model = models.load(family_folders[family])
-    cache = build_cache(model, tokens_of(model, 3, 6), FIRST)
-    late, m = model.config.n_layers - FIRST, model.config.d_mlp
-    rng = torch.Generator().manual_seed(1)
-    masks, given = torch.rand(4, late, m, generator=rng) < 0.5, torch.randn(late, m, generator=rng)
-
-    def on_neurons(layer, post):
-        return torch.where(masks[:, layer - FIRST], given[layer - FIRST], post)
-
-    with torch.no_grad():
-        found = replay_neurons(model, cache, on_neurons)
-        before = cache.residual[0][:, None].expand(-1, 4, -1)
-        expected = replay(model, cache, before, FIRST, on_neurons=on_neurons)
-    assert oracles.rounding(found, expected) < 2e-6
