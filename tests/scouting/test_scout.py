@@ -430,17 +430,11 @@ def test_rows_with_odd_spaces_are_named(sums, capsys):
     assert re.fullmatch(r"warning: the table .*: column 'a' has .* in lines 2 .*\n", capsys.readouterr().err)
 
 
-def test_a_wording_is_tried_on_its_operator_alone():
-    given = {("s", "+"): ["{a} and {b} = "], ("s", "-"): ["{a} less {b} = "]}
-    task = Arithmetic("a + b", OperandRange(1, 9, 1, 18))
-    question = Question("+", task, {"s": ["{a}+{b}="], "w": ["{a}, {b}"]})
-    found = questions._with_templates(question, given).wordings
-    assert found == {"s": ["{a} and {b} = "], "w": ["{a}, {b}"]}
-
-
-def test_a_wording_without_an_operator_is_tried_on_all_that_have_none_of_their_own(raw_tokenizer):
+def test_a_wording_is_tried_on_its_operator_alone_or_on_all_that_have_none_of_their_own(raw_tokenizer):
     given = {("code", ""): ["f({a},{b})="], ("code", "addition"): ["{a} plus {b} = "]}
-    for level in questions.levels(PromptTokenizer(raw_tokenizer, None), (), given).values():
-        found = {question.operator: question.wordings["code"] for question in level}
-        assert found.pop("addition") == ["{a} plus {b} = "]
-        assert set(map(tuple, found.values())) == {("f({a},{b})=",)}
+    usual, found = (questions.levels(PromptTokenizer(raw_tokenizer, None), (), some) for some in ({}, given))
+    for name, level in found.items():
+        for before, after in zip(usual[name], level, strict=True):
+            assert {"code"} < {*before.wordings}
+            wording = "{a} plus {b} = " if after.operator == "addition" else "f({a},{b})="
+            assert after.wordings == {**before.wordings, "code": [wording]}
