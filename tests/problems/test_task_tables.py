@@ -4,7 +4,6 @@ import csv
 import hashlib
 import io
 import json
-from pathlib import Path
 
 import pytest
 from hostile_values import FUZZ, refusal
@@ -59,12 +58,6 @@ def test_a_table_that_breaks_a_rule_is_refused(tmp_path, text, said):
     _, found = refusal(read_task_table, path, "answer")
     assert said in found
     assert str(path) in found
-
-
-def test_a_table_that_is_not_there_is_looked_for_in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match=rf"^the table mine\.csv is not there; its path counts from {tmp_path}$"):
-        read_task_table(Path("mine.csv"), "answer")
 
 
 def test_no_break_and_zero_width_spaces_are_named_by_line(tmp_path):
