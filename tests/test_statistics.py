@@ -27,6 +27,12 @@ def test_an_interval_is_that_of_the_resamples_that_have_a_value_or_students():
     assert [student_factor(n) for n in (4, 5)] == pytest.approx([np.nan, scipy.stats.t(4).ppf(0.975)], nan_ok=True)
 
 
+def test_wilson_by_hand():
+    low, high = wilson(np.array([0, 5, 10, 0]), np.array([10, 10, 10, 0]))
+    np.testing.assert_allclose(low, [0, 0.2366, 0.7225, np.nan], atol=1e-4)
+    np.testing.assert_allclose(high, [0.2775, 0.7634, 1, np.nan], atol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("first", "second", "limits"), [((56, 70), (48, 80), (0.0524, 0.3339)), ((9, 10), (3, 10), (0.1705, 0.8090))]
 )

@@ -15,15 +15,7 @@ from form_invariance.stages.overlap.chance import DRAWS, expected_jaccard, one_r
 from form_invariance.stages.overlap.compute import by_both_rules, overlap_table, reliability_table
 from form_invariance.stages.overlap.differing import operator_overlap_table
 from form_invariance.stages.overlap.table import BEST, FORMAT_CORRELATION, OVERLAP, beyond_chance, with_another
-from form_invariance.statistics import wilson
 from form_invariance.tables.columns import ALL
-
-
-def test_wilson_by_hand():
-    low, high = wilson(np.array([0, 5, 10, 0]), np.array([10, 10, 10, 0]))
-    np.testing.assert_allclose(low, [0, 0.2366, 0.7225, np.nan], atol=1e-4)
-    np.testing.assert_allclose(high, [0.2775, 0.7634, 1, np.nan], atol=1e-4)
-
 
 EVERY = np.arange(40)
 
