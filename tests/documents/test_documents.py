@@ -36,6 +36,7 @@ NAMES = ("README.md", "config/README.md", "results/README.md", "CHANGELOG.md", "
 DOCUMENTS = [*(ROOT / name for name in NAMES), *sorted(ROOT.glob("docs/*.md"))]
 TEXTS = {str(path.relative_to(ROOT)): path.read_text() for path in DOCUMENTS}
 DEMO = ROOT / "results/embedded-separate/transfer/division/word_to_code.parquet"
+needs_the_demo = pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
 # A file that the user writes; placeholders in paths.
 NOT_HERE = ("config/cluster.yaml",)
 PLACEHOLDER = re.compile(r"\b(STAGE|NAME|MODEL)\b|(?<=_)STAGE\b")
@@ -183,7 +184,7 @@ def test_maps_from_anywhere_are_scored(monkeypatch):
     assert f"labels neuron {label.neuron} with `{label.heuristic}`" in section
 
 
-@pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
+@needs_the_demo
 @pytest.mark.parametrize("name", ["results/README.md", "docs/results.md"])
 def test_examples_read_the_demos_tables(name):
     code = "\n".join(blocks(TEXTS[name], "python"))
@@ -191,7 +192,7 @@ def test_examples_read_the_demos_tables(name):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
+@needs_the_demo
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_of_the_demo_is_what_it_draws(name):
     """Up to a line that another processor moves by a part of a pixel: one digit is more."""
@@ -209,7 +210,7 @@ def alike(before, now):
     return len(one) == len(other) and (abs(one - other) <= 0.0015 + 0.03 * abs(other)).all()
 
 
-@pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
+@needs_the_demo
 @pytest.mark.parametrize("name", PAGES)
 def test_a_picture_of_the_demos_pages_says_what_they_say(name, chromium):
     width, height, parts = PAGES[name]
@@ -238,7 +239,7 @@ DEMO_ROWS = {
 """The rows of the demo's table in docs/results.md: metrics by question."""
 
 
-@pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
+@needs_the_demo
 def test_the_demos_numbers_are_those_of_its_tables(monkeypatch):
     monkeypatch.chdir(ROOT)
     names = {}
