@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from oracles import at_last_token
+from planted_models import run_of
 from small_prompts import CACHE_PROMPTS, plain_means, prepare
 
 from form_invariance.beyond.dose import compute
@@ -17,9 +18,6 @@ from form_invariance.experiment.intervene import start
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.membership import Effects
 from form_invariance.experiment.ranked_sets import circuit_controls, ranked
-from form_invariance.experiment.run import Run
-from form_invariance.model import loading
-from form_invariance.model.tokenizers import load_tokenizer
 
 FIRST, LAYERS, NAME = 2, 4, "symbolic"
 
@@ -28,7 +26,7 @@ FIRST, LAYERS, NAME = 2, 4, "symbolic"
 def hooked(request, family_folders):
     """A small model, its prompts, its means by hooks, and the model in TransformerLens."""
     folder = family_folders[request.param]
-    run = Run(loading.load(folder), load_tokenizer(folder), FIRST)
+    run = run_of(folder, FIRST)
     tokens, answers, means = prepare(run.model, run.tokenizer, NAME)
     plain, *halves = (
         plain_means(folder, run.tokenizer, some, LAYERS)[FIRST:, -1]

@@ -17,9 +17,6 @@ from form_invariance.beyond.residual_exchange import arrival, compute, contrasts
 from form_invariance.beyond.residual_exchange.answer import answer, of_heads, of_probes
 from form_invariance.beyond.residual_exchange.donors import donations, with_copies
 from form_invariance.beyond.residual_exchange.table import ARRIVAL_PROBES, FORMAT, HEADS
-from form_invariance.experiment.run import Run
-from form_invariance.model import loading
-from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.tables.files import write_table
 
 
@@ -27,7 +24,7 @@ def small(folder):
     """A run of a small model, and the prompts of its targets and donors."""
     target = [PROMPTS["word"].format(a=a, b=b) for a, b in PAIRS]
     donor = [PROMPTS["symbolic"].format(a=a, b=b) for a, b in PAIRS[::-1]]
-    return Run(loading.load(folder), load_tokenizer(folder), first=0), target, donor
+    return run_of(folder, 0), target, donor
 
 
 def states(bridge, tokens):

@@ -134,9 +134,9 @@ def divide_attention(weights, brings):
         weights[query], weights[output] = queries.reshape(-1, D), np.tile(weights[output], len(brings))
 
 
-def run_of(folder):
-    """A model that was written into a folder, with its late layers."""
-    return Run(loading.load(folder), load_tokenizer(folder), LATE[0])
+def run_of(folder, first=LATE[0]):
+    """The model of a folder, whose late layers begin at `first`."""
+    return Run(loading.load(folder), load_tokenizer(folder), first)
 
 
 def census_of(run, template, operator, pairs, seed):
