@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from stub_checkout import finished_copy, make_checkout
+from stub_checkout import ROOT, finished_copy, make_checkout
 
 from embedded_training.problems import read_templates
 from embedded_training.recipe import RECIPES
@@ -17,7 +17,6 @@ from form_invariance.model import loading as models
 from form_invariance.model.files import PACKAGED
 from form_invariance.model.tokenizers import load_tokenizer
 
-ROOT = Path(__file__).parents[1]
 FAMILIES = ("llama", "llama-tied", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "olmo2", "phi3")
 FAMILIES += ("gpt-neox", "gpt-neox-sequential", "gpt2")
 

@@ -1,14 +1,13 @@
 """The numbers of the pretrained models in docs/results.md are those of their runs' tables, where these exist."""
 
 import re
-from pathlib import Path
 
 import pandas as pd
 import pytest
+from stub_checkout import ROOT
 
 from form_invariance.experiment.contrasts.questions import QUESTIONS
 
-ROOT = Path(__file__).parents[2]
 RESULTS = (ROOT / "docs/results.md").read_text()
 QWEN = ["qwen/qwen2.5-coder-0.5b", "qwen_1.5b/qwen2.5-coder-1.5b"]
 SMOLLM2 = ["smollm2/smollm2-135m"]
