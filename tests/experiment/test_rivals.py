@@ -45,15 +45,11 @@ def cells_of(rng, differences, operators, level=0.0, resamples=400):
                 Value(resampled(other - less * errors, weights), problems)
                 for other, less in zip(others, differences, strict=True)
             ]
-            cells[form, operator] = {
-                name: replace(compare(values[0], values[place]), halves=halves_of(by_half[[0, place]]))
-                for place, name in enumerate(names, 1)
-            }
+            for place, name in enumerate(names, 1):
+                halves = {"rankings": by_half[[0, place]], "means": np.full((2, 2), np.nan)}
+                pair = replace(compare(values[0], values[place]), halves=halves)
+                cells.setdefault((form, operator), {})[name] = pair
     return cells
-
-
-def halves_of(values):
-    return {"rankings": values, "means": np.full((2, 2), np.nan)}
 
 
 def over_all(cells):

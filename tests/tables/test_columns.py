@@ -29,12 +29,9 @@ NOT_READ = {
 }
 
 
-def words_of(path):
-    return set(re.findall(r"\w+", path.read_text(encoding="utf-8")))
-
-
 def test_every_column_is_read_or_has_a_reason():
-    words = {path: words_of(path) for kind in ("*.py", "*.html", "*.js") for path in PACKAGE.rglob(kind)}
+    paths = [path for kind in ("*.py", "*.html", "*.js") for path in PACKAGE.rglob(kind)]
+    words = {path: set(re.findall(r"\w+", path.read_text(encoding="utf-8"))) for path in paths}
     not_read, seen = {}, set()
     for path in words:
         if not re.search(r"= Schema\(", path.read_text(encoding="utf-8")):
