@@ -91,7 +91,7 @@ class FamilyFolders(dict):
 
 
 def at_night(values):
-    """The values (tuples) as parameters; all but the first are of the nightly tests."""
+    """Parameters from tuples; all but the first run in the nightly tests."""
     first, *others = values
     return [first, *(pytest.param(*one, marks=pytest.mark.nightly) for one in others)]
 
@@ -104,7 +104,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """What was imported for the tests is never garbage, so the collector need not look through it again."""
+    """Imported modules are never garbage, so the collector need not look through them again."""
     gc.freeze()
 
 
@@ -160,7 +160,7 @@ def checkout(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
-    """A checkout whose small grid has run; whoever changes it puts it back."""
+    """A checkout whose small grid has run; a test that changes it must restore it."""
     return finished_copy(tmp_path_factory, "finished")
 
 

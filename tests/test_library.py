@@ -51,7 +51,7 @@ def neurons():
 
 
 class Theirs(HuggingFace):
-    """For one prompt at a time."""
+    """Hugging Face's model on one prompt at a time."""
 
     tokenizer = PreTrainedTokenizerFast.from_pretrained(PACKAGED / "embedded-shared")
 
@@ -235,7 +235,7 @@ def test_interventions_set_neurons_to_means_of_their_positions_or_to_a_donors_la
 
 
 def switches():
-    """Of float32 products, on a GPU and on a CPU."""
+    """The precision of float32 products on a GPU and on a CPU."""
     return torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision
 
 

@@ -248,7 +248,7 @@ def of_class(name, settings, vocabulary=64):
 
 @pytest.mark.parametrize("name", SAME_MODULES)
 def test_classes_with_llamas_modules(family_folders, tmp_path, name):
-    """Or GPT-2's, in memory and from a folder. None of them is named in the source."""
+    """One class has GPT-2's. They are read in memory and from a folder; the source names none of them."""
     tokenizer = in_memory(family_folders["llama"])[1]
     model = of_class(name, SAME_MODULES[name], len(tokenizer))
     change(model)

@@ -124,7 +124,7 @@ FORMATS, OPERATORS, WIDTH = ("symbolic", "code", "word"), ("sum", "difference"),
 
 
 def cells_of(width=WIDTH, none=""):
-    """Effects of six cells, of which each layer's neurons 0 to 29 are candidates; those of `none` are negative."""
+    """Effects of six cells. Neurons 0 to 29 of each layer are candidates; those of the operator `none` are negative."""
     rng, cells = np.random.default_rng(0), {}
     for operator in OPERATORS:
         common = rng.normal(size=(2, 30))
@@ -137,13 +137,12 @@ def cells_of(width=WIDTH, none=""):
 
 @pytest.fixture(scope="module")
 def drawn():
-    """Effects, and ranks by them."""
     cells = cells_of()
     return cells, ranked(cells)
 
 
 def tables_of(hooked, operator, draws, none=""):
-    """The ranks, and of all that is done on the prompts of a cell the sets, the intervention and the rows."""
+    """The ranks; and for each run on a cell's prompts its sets, its intervention and its rows."""
     ranks, values = ranked(cells_of(hooked.started.run.width, none)), np.ones(hooked.masks[0].shape)
     matched_by = {name: {"variance": values, "effect": values} for name in OPERATORS}
     cell, prompts = ("code", operator), pd.DataFrame({"index": range(len(hooked.tokens)), "a": 1, "b": 2})

@@ -32,7 +32,7 @@ EXCHANGED, COPIED = "exchanged_minus_own_beyond_control", "own_minus_copied_of_o
 
 
 def rows(contrast, intervention="knockout", k=KS, **numbers):
-    """Rows of contrasts, whose numbers tell the size."""
+    """Rows of contrasts; `second` is k / 1000."""
     cells = {"format": [ALL, "s"], "operator": ["one", "two", ALL], "cells": 2, "prompts": 30}
     how = {"contrast": contrast, "intervention": intervention, "k": list(k), "metric": "probability"}
     told = {"first": 0.5, "second": lambda table: table["k"] / 1000, "difference": 0.3, "low": 0.2, "high": 0.4}
@@ -42,7 +42,7 @@ def rows(contrast, intervention="knockout", k=KS, **numbers):
 
 
 def contrasts(most=MOST, **lost):
-    """The contrasts of two operators; `lost` has other shares of operators, by knockout."""
+    """The contrasts of two operators; `lost` replaces operators' knockout shares."""
     names = [*(name for name in ALONG if name not in LOSSES), "loss_of_own_best_in_layers_2_to_3"]
     parts = [rows(names), rows(EXCHANGED, "keep_only"), rows("circuit_minus_control_everywhere", k=[K])]
     parts += [rows("loss_of_all_late", first=most), rows("loss_of_own_best_direct", "direct", first=0.25)]
@@ -64,7 +64,7 @@ def decided(table, metric="probability"):
 
 @pytest.mark.parametrize(("metric", "how"), [("probability", "knockout"), ("probability kept", "keep_only")])
 def test_a_question_is_decided_where_the_own_best_lose_half_of_what_can_be_lost(metric, how):
-    """Of operators and of what is kept alone at sizes of their own; formats have that of their operator."""
+    """Each operator has its own size, for knockout and for keep-only; a format takes its operator's."""
     found = decided(contrasts(), metric)
     assert len(found) == 2 * 3
     assert found["k"].eq(K).all()
@@ -176,7 +176,7 @@ def numbers_in(sentence):
 
 
 def test_no_sentence_compares_what_was_measured_in_different_ways():
-    """A number tells its row, and that the positions, means, intervention, size, and whether a control is off."""
+    """A number identifies its row: positions, means, intervention, size, and whether a control is subtracted."""
     tasks = [rows(COPIED, k=[K], metric=metric) for metric in ("probability", "margin")]
     table = pd.concat([contrasts(), *tasks], ignore_index=True)
     columns = ["first", "second", "difference", "low", "high", "ratio", "ratio_low", "ratio_high"]

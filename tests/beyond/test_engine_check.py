@@ -78,7 +78,7 @@ def test_every_family_agrees(family_folders, family, dtype):
 
 
 def test_the_cells_divide_the_layers(tiny):
-    """Every late layer is patched in one cell, also where cells outnumber the layers."""
+    """Every late layer is patched in one cell, even if there are more cells than layers."""
     model, tokenizer = tiny
     table = ranked(torch.rand(3, model.config.d_mlp, generator=torch.Generator().manual_seed(0)))
     prompts = TrainPrompts(torch.tensor([[5, 6, 7]]), [["1+2="]], torch.tensor([[[5, 6]]]))

@@ -30,7 +30,6 @@ TEMPLATE = "{a}+{b}="
 
 
 def labels(*rows):
-    """Labels from (layer, neuron, heuristic)."""
     table = pd.DataFrame(rows, columns=["layer", "neuron", "heuristic"])
     return table.assign(family=table["heuristic"].map(family))
 
@@ -131,7 +130,7 @@ def test_without_labels_nothing_is_told():
 
 
 def test_prompts_are_right_and_their_means_come_from_others(run, monkeypatch):
-    """Half of the grid, without pairs that ranked the neurons, is tried; the means are of the other half."""
+    """Half of the grid, without the pairs that ranked the neurons, is tried; the other half gives the means."""
     grid, real = make_grid("a + b", 12), compute.answer
 
     def answer(*given):

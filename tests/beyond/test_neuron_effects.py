@@ -53,7 +53,6 @@ def circuit(folder, neurons, model="m", operator="a"):
 
 
 def test_activations_by_row_are_those_of_hooks(tiny, tiny_folder, tmp_path):
-    """The command, on a table of words; and without neurons."""
     (tmp_path / "task.csv").write_text("n,answer\n" + "".join(f"{n},{n + 1}\n" for n in range(5, 25)))
     model, census = ["--model", str(tiny_folder)], tmp_path / "census.parquet"
     task = ["--table", str(tmp_path / "task.csv"), "--format", "code", "--operator", "next", "--template={n}+1="]

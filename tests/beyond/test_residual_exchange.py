@@ -128,7 +128,7 @@ def layers_of(tables):
 
 
 def test_the_layer_is_that_whose_attention_brings_the_operands(exchanged):
-    """Also where formats share no neuron: the state contains the mark by which neurons know their format."""
+    """This holds even if no neuron is shared: the state contains the mark by which neurons know their format."""
     _, given, tables = exchanged
     values, verdicts = layers_of(tables)
     assert values.to_dict() == {"meets": {0}, "leaves": set()}
@@ -187,7 +187,7 @@ def test_heads_are_those_that_bring_the_operands(tmp_path, brings, sets, said):
 
 
 def test_heads_are_ordered_by_other_problems_than_those_they_are_measured_on(monkeypatch):
-    """Alone each head decides a random half of the prompts, so the one that is best by chance is not favoured."""
+    """Each head decides a random half of the prompts; the best by chance must not look better on others."""
     rng, config = np.random.default_rng(0), SimpleNamespace(n_heads=8, n_layers=1)
     donated = pd.DataFrame({"a": range(20), "b": 0, "donor": FORMAT, "donor_format": "code"})
 
@@ -237,7 +237,7 @@ CONCLUSIONS = {
 @pytest.mark.parametrize("which", KNOWN)
 @pytest.mark.parametrize("cut", [False, True])
 def test_probes_find_what_states_contain_from_known_points_on(monkeypatch, which, cut):
-    """Digits are one-hot vectors, of operands in other places in the second format; the rest is noise."""
+    """Digits are one-hot vectors; the second format has its operands in other dimensions. The rest is noise."""
     rng, pairs = np.random.default_rng(0), np.random.default_rng(1).integers(10, 50, (200, 2))
     census = pd.DataFrame(pairs, columns=["a", "b"]).drop_duplicates()
     census = census.assign(answer=census["a"] + census["b"], digit=1, answer_token=0, fields="")

@@ -58,7 +58,7 @@ def test_the_effect_of_a_neuron_that_was_no_candidate_is_not_known():
 
 
 def values_of(rng, ranks):
-    """What controls are matched by, of every operator."""
+    """The values by which controls are matched, by operator."""
     shape = next(iter(ranks.candidates.values())).shape
     return {name: {"variance": rng.random(shape), "effect": rng.random(shape)} for name in ranks.operators}
 
@@ -94,7 +94,7 @@ def test_rows_of_a_task_equal_hooks(tiny, run, tiny_folder, center):
 
 
 def every_answer_is_right(run, tokens, answers):
-    """Instead of a model without training, which predicts nothing."""
+    """This replaces an untrained model, whose answers are wrong."""
     return SimpleNamespace(correct=torch.ones(len(tokens), dtype=torch.bool))
 
 
@@ -154,7 +154,7 @@ def test_a_task_asks_a_digit_or_the_rows_of_a_table(packaged, tmp_path, monkeypa
 
 
 def ranks_of(members, rng):
-    """Ranks where an operator's neurons have effects, in another order in each format, and others have none."""
+    """Ranks in which only an operator's neurons have effects, in a different order in each format."""
     effects = {}
     for (name, turned), (operator, own) in product(FORMATS.items(), members.items()):
         means = np.where(own, K - (own.cumsum(1) - 1 - turned) % K, -1)
@@ -164,7 +164,7 @@ def ranks_of(members, rng):
 
 @pytest.fixture(scope="module", params=[False, True], ids=["own", "common"])
 def tables_of(request, tmp_path_factory):
-    """Whether the circuit is common; the table by prompt and the contrasts of the constructed model."""
+    """Of a constructed model: whether its circuit is common, its table by prompt and its contrasts."""
     folder, rng = tmp_path_factory.mktemp("two") / "model", np.random.default_rng(0)
     members = two_operators.write_model(folder, request.param, seed=0)
     run, ranks, parts = planted_models.run_of(folder), ranks_of(members, rng), []
@@ -215,7 +215,7 @@ def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(ta
 
 
 def test_a_common_circuit_is_of_no_operator(tables_of):
-    """Every late layer carries as much, and no neuron reads another, so the direct loss is the loss."""
+    """All late layers carry equal parts and no neuron reads another, so the direct loss is the whole loss."""
     common, _, contrasts = tables_of
     rows = overall(pd.concat(verdicts.question_rows(contrasts))).set_index(["question", "metric"])
     assert rows.loc["exchange", "at_k"].eq(HALF).all()

@@ -30,7 +30,7 @@ HOSTILE = "</script><b>"
 
 @pytest.fixture(scope="module")
 def cells(planted):
-    """By operator and format: the planted model's cells, and as cells of a table of words with 30 rows."""
+    """Cells by operator and format: the planted model's; and the same as if a table of 30 words had been asked."""
     rng, found = np.random.default_rng(0), {OPERATOR: {}, WORDS: {}}
     for name in FORMATS:
         files = {"ranking": "ranking", "effects": "neuron_effects", "heuristics": "heuristics"}
@@ -54,7 +54,7 @@ def cells(planted):
 
 @pytest.fixture(scope="module")
 def tokens(planted):
-    """What neurons promote, among it a hostile text."""
+    """The tokens that neurons promote; one is a hostile text."""
     table = pd.read_parquet(planted.folder / "shared/promoted_tokens.parquet")
     return table.assign(text=table["text"].mask(table["rank"] == 2, HOSTILE))
 
@@ -100,7 +100,7 @@ def test_the_pages_numbers_are_the_tables(data, cells, tokens):
 
 
 def test_the_cells_of_an_operator_are_its_own(tmp_path, monkeypatch):
-    """Of files that are not read: each is its path."""
+    """The files are not read: a path stands for its content."""
     found, seen = {("s", "+"): "of +", ("s", "-"): "of -"}, {}
     monkeypatch.setattr(command, "matching_cells", lambda **given: (found, found if "rankings" in given else {}))
     monkeypatch.setattr(command, "common_keys", lambda *_: {"model": "m"})
@@ -114,7 +114,7 @@ def test_the_cells_of_an_operator_are_its_own(tmp_path, monkeypatch):
 
 
 def test_the_rows_shown_are_those_that_activate_a_neuron_most(data, cells):
-    """In absolute value, by the mean of the formats; the sums are made neuron by neuron here."""
+    """The order is by the absolute value of the mean over formats, computed here neuron by neuron."""
     tables = [cell.rows for cell in cells[WORDS].values()]
     for one in data["operators"][WORDS]["neurons"]:
         own = [t[(t["layer"] == one["layer"]) & (t["neuron"] == one["neuron"])].reset_index() for t in tables]
@@ -222,7 +222,7 @@ def test_it_lists_the_neurons_and_shows_hostile_text_as_it_is(open_from_disk, pa
 
 
 def test_a_pixel_is_where_its_operands_are(open_from_disk, path, data):
-    """With the file's values; the smallest and largest have the scale's end colours; a goes right, b up."""
+    """A pixel shows the file's value; the smallest and largest have the scale's end colours. a goes right, b up."""
     one = data["operators"][OPERATOR]["neurons"][5]
     tab = open_from_disk(path, f"#operator={OPERATOR}&neuron={one['layer']}.{one['neuron']}")
     tab.wait_for_selector("canvas.map")

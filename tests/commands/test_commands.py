@@ -111,7 +111,7 @@ def test_correlations_are_those_of_the_sampled_maps(planted):
 
 
 def test_a_card_gives_the_same_files(planted, tmp_path):
-    """Each command that runs the model, once, on a pretended graphics card, unknown to TransformerLens."""
+    """Every command that runs the model runs once on a pretended card, which TransformerLens does not know."""
     calls = {words[0]: words for words in planted.calls if "--device=cpu" in words and words[0] != "engine-check"}
     assert len(calls) > 10
     with pretended_gpu() as card:
@@ -186,7 +186,7 @@ def test_weights_that_transformer_lens_cannot_load_end_the_check(planted, monkey
 
 
 def test_the_templates_own_means_are_tried_too(planted, tmp_path):
-    """Two templates, in any order, make the format's means; either's own means give what they give alone."""
+    """Two templates, in any order, make the format's means; a template's own means act as they do alone."""
     together, own, other = (tmp_path / f"{name}.safetensors" for name in ("together", "addition", "other"))
     path = planted.cell("code", "census.parquet")
     keys = {**provenance_of(path)["keys"], "format": "word", "operator": "x"}

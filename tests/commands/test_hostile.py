@@ -62,7 +62,6 @@ def test_any_expression(text):
 
 
 def test_no_pickle_and_no_code_of_a_model_is_run(packaged_copy):
-    """Neither weights that are a pickle, nor code that config.json asks for."""
     folder = packaged_copy
     raw = json.loads((folder / "config.json").read_text())
     auto = {"AutoConfig": "evil.Evil", "AutoModelForCausalLM": "evil.Evil", "AutoTokenizer": ["evil.Evil", None]}

@@ -89,7 +89,7 @@ def with_word(words, place, word):
 
 
 def mixtures(words, tmp_path):
-    """By the name of what differs: command lines in which one file is of another run, and that file."""
+    """Command lines in which one file is of another run: option, name of what differs, words, and that file."""
     places = list(files_of(words))
     said, names = ({place: facts(Path(words[place]))[part] for place, _ in places} for part in (0, 1))
     keys = {place: stamp_of(Path(words[place]))["keys"] for place, _ in places}
@@ -137,7 +137,7 @@ def test_a_file_of_another_run_is_refused_in_every_place(folder, tmp_path, capsy
 
 
 def refused(words, capsys):
-    """The last line of what a command says that must be refused."""
+    """The last line that a command prints; it must be refused."""
     assert main(words) == 2, words
     return capsys.readouterr().err.strip().splitlines()[-1]
 
@@ -147,7 +147,7 @@ OTHER_VALUES |= {"--ranking": "probability"}
 
 
 def test_a_setting_of_another_run_is_refused_in_every_command(folder, capsys):
-    """Commands without an input that has the setting, such as the first ones, take it."""
+    """A command takes any value if none of its inputs has the setting, as the first commands."""
     tried = set()
     with contextlib.chdir(folder):
         for words in calls_by_command(folder).values():

@@ -117,7 +117,6 @@ def test_commands(finished, tmp_path, command):
 
 
 def test_pickled_weights_are_converted(tiny_folder, tmp_path, monkeypatch):
-    """As the troubleshooting guide says."""
     (block,) = blocks(TEXTS["docs/troubleshooting.md"], "python")
     (tmp_path / "OLD").symlink_to(tiny_folder)
     monkeypatch.chdir(tmp_path)
@@ -147,7 +146,7 @@ def test_configurations_of_other_tasks_are_planned(checkout, block, cells, rules
 
 @pytest.mark.parametrize(("block", "cells"), at_night([(YAML[2], 30), (YAML[3], 21), (YAML[4], 23)]))
 def test_configurations_are_planned(checkout, block, cells):
-    """Of the default configuration with one model, into which a block is written."""
+    """Each block is merged into the default configuration with one model."""
     one = copy.deepcopy(SHIPPED | {"models": {"mine": {"source": "embedded:embedded-shared"}}})
     update_config(one, yaml.safe_load(block))
     (checkout / "my.yaml").write_text(yaml.safe_dump(one, sort_keys=False))
@@ -195,7 +194,7 @@ def test_examples_read_the_demos_tables(name):
 @needs_the_demo
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_of_the_demo_is_what_it_draws(name):
-    """Up to a line that another processor moves by a part of a pixel: one digit is more."""
+    """Another processor may move a line by a part of a pixel; a changed digit is a larger difference."""
     before, now = (
         Image.open(path).convert("L") for path in (PICTURES / f"{name}.png", ROOT / "results" / FIGURES[name])
     )

@@ -38,7 +38,6 @@ SECTIONS = {
     ("heading", "model"), [(heading, model) for heading, (models, *_) in SECTIONS.items() for model in models]
 )
 def test_the_documents_verdicts_are_those_of_the_run(heading, model):
-    """Up to their rounding."""
     models, k, metrics = SECTIONS[heading]
     column, path = 2 + models.index(model), ROOT / "results" / model / "shared/verdicts.parquet"
     rows = [(question, metric) for question, own in metrics.items() for metric in own]

@@ -68,7 +68,7 @@ def given(planted, tmp_path_factory):
 
 
 def test_a_reader_finds_what_is_drawn(given):
-    """At the default size: a title, and it fits on a page of ACL; every text of it is as before."""
+    """At the default size a figure has a title, fits on a page of ACL and has the texts that it had before."""
     rows = {}
     for (stage, name), tables in given[0].items():
         if name == "knockout":
@@ -87,7 +87,7 @@ def test_a_reader_finds_what_is_drawn(given):
 
 @pytest.mark.parametrize("name", ["keep_only", "transfer"])
 def test_what_shares_no_neuron_has_no_panel(given, name):
-    """Of four operators one shares nothing; and then none shares anything."""
+    """First one of four operators shares nothing, then none shares anything."""
     key = ("transfer" if name == "transfer" else "interventions", name)
     ((table, own),) = given[0][key].items()
     empty = given[1][key][table]
@@ -99,7 +99,7 @@ def test_what_shares_no_neuron_has_no_panel(given, name):
 
 
 def test_the_summary_has_every_question_with_its_difference_and_verdict(given):
-    """Of two models, of which one shares no neuron."""
+    """Two models are drawn; one shares no neuron."""
     key = ("summary", "summary")
     both = zip("mn", (tables[key]["verdicts"] for tables in given), strict=True)
     every = pd.concat([verdicts.assign(model=model) for model, verdicts in both], ignore_index=True)
@@ -200,7 +200,7 @@ def test_formats_are_drawn_in_the_order_of_their_tables(planted, tmp_path, monke
 
 
 def test_the_users_matplotlibrc_changes_no_byte(planted, tmp_path):
-    """Of a file that hides lines and one that needs LaTeX."""
+    """One file hides lines, another needs LaTeX."""
     table = planted.cell("word", "interventions.parquet")
     drawn = set()
     for name, rc in (

@@ -137,7 +137,7 @@ def test_draws_of_one_stream_are_the_same_neurons_in_every_cell():
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_the_limit_error_is_that_of_the_less_certain_limit(sign):
-    """Of squares, whose upper end is sparse: the rank of a percentile has the standard deviation of a binomial."""
+    """The upper end of squares is sparse; the rank of a percentile has the standard deviation of a binomial."""
     drawn, rank = sign * np.linspace(0, 1, 1001) ** 2, (0.025 * 0.975 * 1001) ** 0.5
     _, _, error = engine.limits(np.array([0.5, *drawn]), [[("+", a, 0) for a in range(20)]])
     assert error == pytest.approx(2 * 0.975 * rank / 1000, rel=1e-3)

@@ -158,7 +158,7 @@ def check_ratios(table, pairs):
 
 
 def test_contrasts_equal_a_plain_computation(three):
-    """The ratio of a row, too; and the rows of an operator whose fewest prompts are too few."""
+    """This includes ratios, and the rows of a cell that has too few prompts."""
     table, lost = three
     known, ordinary = set(), table[table["contrast"] != "own_minus_other_circuits"]
     for key, rows in ordinary.groupby(["metric", "intervention", "task"]):

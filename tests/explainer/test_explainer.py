@@ -31,12 +31,12 @@ def plain(html):
 
 @pytest.fixture(scope="module")
 def pages(planted, tmp_path_factory):
-    """Of the model whose formats share their neurons, and of the other one."""
+    """The pages of the model whose formats share their neurons, and of the other one."""
     return [one.results / "explained.html" for one in (planted, separate(tmp_path_factory))]
 
 
 def test_the_example_is_right_everywhere_and_nearest_to_the_mean(planted):
-    """By plain loops; one format misreads larger sums. Where no prompt is right in every format, all count."""
+    """Oracle: plain loops. One format misreads larger sums. If no prompt is right in every format, all count."""
     first, layer = next(iter(TEMPLATES)), LATE[0]
     neuron = planted_neurons(True, 0)[first, layer][0]
     tensors = load_file(planted.cell(first, "indirect_effects.safetensors"))
@@ -73,7 +73,7 @@ def test_the_neuron_is_labelled_or_shared_or_the_best(planted):
 
 
 def test_labelled_everywhere_is_labelled_in_every_format():
-    """Also where a format has no label at all."""
+    """This holds even if a format has no label at all."""
     of = {"mode": "strict", "neurons": "shared", "activations": "observed", "layer": 3}
     rows = [(name, neuron, neuron < labelled) for name, labelled in (("s", 2), ("c", 1)) for neuron in range(3)]
     for more, expected in (([], [0]), ([("w", 0, False)], [])):

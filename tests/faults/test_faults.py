@@ -227,7 +227,7 @@ SMALLEST = {
 
 
 def test_the_smallest_grid(tmp_path):
-    """Every size at the smallest that the configuration allows: the run ends, and says where nothing is left."""
+    """Every size is the smallest that the configuration allows: the run ends, and says where nothing is left."""
     folder = make_checkout(tmp_path / "checkout", stub=False)
     (folder / "smallest.yaml").write_text(yaml.safe_dump(SMALLEST))
     words = [sys.executable, "-m", "snakemake", "--configfile", "smallest.yaml"]

@@ -36,7 +36,7 @@ def test_logits_and_neurons(family_folders, family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_size_by_config_is_the_size_of_the_weights(family_folders, family):
-    """Biases and norms apart, also where config.json does not say that the embeddings are one."""
+    """Biases and norms do not count. config.json may not say that the embeddings are tied."""
     stored = load_file(family_folders[family] / "model.safetensors")
     matrices = {name: tensor.numel() for name, tensor in stored.items() if tensor.dim() == 2}
     matrices.pop("transformer.wpe.weight", None)

@@ -228,7 +228,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("change", "words"), REFUSED)
 def test_a_file_that_would_give_another_model_is_refused(original, tmp_path, change, words):
-    """A change of the fields and tensors, other content, or a part of the file."""
+    """`change` alters the fields and tensors, replaces the content, or cuts the file."""
     _, fields, tensors = made(original["smollm"])
     if callable(change):
         change(fields, tensors)
@@ -269,7 +269,6 @@ def test_a_full_disk_leaves_no_folder_without_a_tokenizer(original, tmp_path, mo
 
 
 def test_a_file_as_source(original, tmp_path):
-    """Of the first job, of a later one, and of the library; a changed file is noticed."""
     model, fields, tensors = made(original["smollm"])
     path = write_gguf(tmp_path / "m.gguf", "llama", fields, tensors)
     record = tmp_path / "results/m/model_files.parquet"

@@ -51,7 +51,7 @@ def test_changes_of_any_size(size, peaked):
 
 
 def test_small_changes_are_not_read_out_in_full_though_the_tail_matters():
-    """A flat distribution: the tail has most of the mass, and its mean alone would be wrong."""
+    """In a flat distribution the tail has most of the mass, and its mean alone would be wrong."""
     rows, ordinary = cloud(scale=0.5, peaked=0.1)
     error, readouts = compared(rows, ordinary, moved(ordinary, 8e-4))
     assert error < 2e-6
@@ -60,7 +60,7 @@ def test_small_changes_are_not_read_out_in_full_though_the_tail_matters():
 
 
 def test_a_token_that_is_far_away_in_the_tail_is_not_missed():
-    """Two opposite rows of small probability: their mean is nothing, and a run along them makes one probable."""
+    """The mean of two opposite, improbable rows is zero; a run along them makes one of them probable."""
     rows, ordinary = cloud()
     rows[7:9] = 0.0
     rows[7:9, 0] = torch.tensor([40.0, -40.0])
@@ -84,7 +84,7 @@ def test_a_sum_that_overflows_is_read_out_in_full():
 
 
 def test_the_drawn_part_is_needed_and_its_error_is_told(monkeypatch):
-    """Where too few tokens are drawn, the runs whose error exceeds the tolerance are read out in full."""
+    """If too few tokens are drawn, runs whose error exceeds the tolerance are read out in full."""
     monkeypatch.setattr(module, "_DRAWN", 2_000)
     monkeypatch.setattr(module, "_SUMMED", 200)
     rows, ordinary = cloud(scale=0.5, peaked=1.0)

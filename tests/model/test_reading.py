@@ -42,7 +42,7 @@ EACH = [*BY_DAY, *(pytest.param(*one, marks=pytest.mark.nightly) for one in AT_N
 
 @pytest.mark.parametrize(("family", "absent"), EACH)
 def test_any_configuration_is_read_as_transformers_does_or_refused(family_folders, tmp_path, family, absent):
-    """Keys that contradict others, and keys that are absent."""
+    """Some keys contradict others, some are absent."""
     folder = rewritten(family_folders[family], tmp_path / "model")
     whole = json.loads((folder / "config.json").read_text())
     configs = [{**whole, **change} for change in CHANGES]
@@ -58,7 +58,7 @@ def test_any_configuration_is_read_as_transformers_does_or_refused(family_folder
 @pytest.mark.parametrize("family", ["llama", "gpt2"])
 @pytest.mark.parametrize("tie", [True, False])
 def test_embedding_and_unembedding(family_folders, tmp_path, family, tie):
-    """One stored weight or two, whatever config.json says."""
+    """The stored weights count, one or two, whatever config.json says."""
     embedding = "model.embed_tokens.weight" if family == "llama" else "transformer.wte.weight"
     folder = rewritten(family_folders[family], tmp_path / "model", lambda raw: {**raw, "tie_word_embeddings": tie})
     weights = load_file(folder / "model.safetensors")
@@ -119,7 +119,7 @@ def test_what_would_be_another_model_is_refused_by_name(family_folders, tmp_path
 
 @pytest.mark.parametrize("way", ["whole", "shards", "shards and then whole"])
 def test_files_that_count(family_folders, tmp_path, way):
-    """Backups, other formats, and what a training left do not."""
+    """Backups, other formats and files of a training do not count."""
     source = family_folders["llama"]
     folder = rewritten(source, tmp_path / "model")
     weights = load_file(folder / "model.safetensors")

@@ -72,7 +72,7 @@ def test_half_precision_is_kept(tiny_folder):
 @pytest.mark.parametrize("scale", [1, 1e4])
 @pytest.mark.parametrize("logits", [16, 10**6])
 def test_log_probabilities_in_pieces_equal_log_softmax(tiny, monkeypatch, logits, scale):
-    """Also where the sum of exp would overflow."""
+    """This holds even if the sum of exp would overflow."""
     pieces = []
 
     def unembed(model, normed, rows):

@@ -35,7 +35,7 @@ def write(folder, tokenizer):
 
 
 def added(token, **flags):
-    """A tokenizer with one more added token: one of its vocabulary, or a new one in the place of 998."""
+    """A tokenizer with one more added token: one of its vocabulary, or a new one that replaces 998."""
     usual = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
     vocabulary = dict(VOCABULARY)
     if token not in vocabulary:
@@ -79,7 +79,7 @@ BELIEVED = [
 
 @pytest.mark.parametrize("tokenizer", BELIEVED, ids=["cut", "filled", "ended", "bare", "special operand"])
 def test_read_as_hugging_face_reads_it(packaged_copy, tokenizer):
-    """Without an end that it may put after a text."""
+    """Only an EOS that the tokenizer puts after a text is dropped."""
     folder = write(packaged_copy, tokenizer)
     theirs = AutoTokenizer.from_pretrained(folder)
     for text in PROMPTS:
@@ -100,7 +100,7 @@ PREFIXED = {"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": True}
 
 @pytest.mark.parametrize("options", [None, {"add_bos_token": False}, SPLIT, PREFIXED])
 def test_files_next_to_tokenizer_json_are_read(packaged_copy, options):
-    """As AutoTokenizer reads it, from a folder and in memory."""
+    """Oracle: AutoTokenizer. The tokenizer is read from a folder and in memory."""
     (packaged_copy / CONFIG).write_text(json.dumps({**OPTIONS, "add_bos_token": True, **(options or {})}))
     if options is None:
         (packaged_copy / CONFIG).unlink()
@@ -111,7 +111,7 @@ def test_files_next_to_tokenizer_json_are_read(packaged_copy, options):
 
 
 def test_the_kept_tokenizer_is_the_same(packaged_copy):
-    """With a setting that tokenizer.json cannot hold."""
+    """Its settings include one that tokenizer.json cannot hold."""
     folder, record = packaged_copy, packaged_copy.parent / "model_files.parquet"
     (folder / CONFIG).write_text(json.dumps({**OPTIONS, **SPLIT}))
     assert main(["model-files", f"--model={folder}", "--output", str(record)]) == 0
@@ -157,7 +157,7 @@ IN_SOME_PAIRS = {
 
 @pytest.mark.parametrize("token", IN_SOME_PAIRS)
 def test_what_only_some_pairs_show_is_refused_before_the_model_runs(packaged_copy, token):
-    """Each operand alone, and each answer after one prompt, is as it should be."""
+    """Each operand alone, and each answer after one prompt, is encoded as it should be."""
     check(write(packaged_copy, added(token)))
     tokenizer, task = tokenizers.load_tokenizer(packaged_copy), Arithmetic("a + b", OperandRange(6, 12, 3, 40))
     sentence = rf"^template of addition: [^\n]*tokenizer\.json {IN_SOME_PAIRS[token]}[^\n]*$"

@@ -76,7 +76,7 @@ ANY = [*WRITTEN, "e, f\n", 'l,"m\n', "n,o,\n", ",p\n"]
 @FUZZ
 @given(st.lists(st.sampled_from(WRITTEN) | st.sampled_from(ANY), min_size=2, max_size=5, unique=True).map("".join))
 def test_any_text_is_a_table_or_one_sentence(tmp_path_factory, text):
-    """Where it is a table, it has what Python's csv reads."""
+    """A table has the rows that Python's csv reads."""
     path = written(tmp_path_factory.mktemp("csv"), "a,b\n" + text)
     table, said = refusal(read_task_table, path, "b")
     if not said:

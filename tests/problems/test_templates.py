@@ -46,7 +46,7 @@ PIECES = st.one_of(st.text('{} "0:;,\n[]+', max_size=5), PARTS)
 @FUZZ
 @given(st.lists(PIECES, max_size=8))
 def test_what_is_accepted_is_filled_as_written(pieces):
-    """By construction: only the pieces that are fields, and doubled braces around other words, change."""
+    """Only fields, and doubled braces around other words, change."""
     known = {"a": "1", "b": "22", "word": "w"}
     template = "".join(pieces)
     if refusal(check_fields, template, "here", list(known))[1]:

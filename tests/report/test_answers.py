@@ -100,7 +100,7 @@ MOVED += ("interchange", "interchange_minus_copied")
 
 
 def test_a_section_says_the_verdict_and_the_pairs_of_the_first_table():
-    """Of a tiny difference, of operators that disagree, and of too few pairs."""
+    """The cases: a tiny difference, operators that disagree, too few pairs."""
     moved = [("a", "b", "+", 40, 0.5), ("b", "a", "+", 30, 0.4), ("a", "b", "-", 0, None)]
     keys = "donor target operator"
     rates = filled(TRANSFER, moved, f"{keys} pairs recovered", keys, condition="matched", k=10, n_neurons=3)

@@ -39,7 +39,6 @@ CAPTIONED = Answer(QUESTIONS["same"].label, "Yes.", pd.DataFrame({"x": [1]}), ("
 
 
 def render(folder, answers=None):
-    """The page of some answers, or of a made-up one."""
     wide = pd.DataFrame({f"a long name of a column {i}": [0.25, None] for i in range(20)})
     wide["<blink>"] = "<blink>"
     wide["compared"] = "what a cell of twelve words says in as few lines as it can"
@@ -105,7 +104,7 @@ def test_the_page_needs_no_other_file_and_opens_from_disk(open_from_disk, finish
 
 
 def verdict(*rows):
-    """A model's verdict: (question, difference, low, high, verdict)."""
+    """A model's verdicts from rows (question, difference, low, high, verdict)."""
     operators = "+ -0.10 no; - +0.20 yes"
     found = [(QUESTIONS[name].compared, next(iter(QUESTIONS[name].parts)), *numbers) for name, *numbers in rows]
     alike = {"operator": operators, "k": 50, "at_k": 50, "value": 0.4, "control_value": 0.1}

@@ -150,7 +150,7 @@ def test_digits_are_operators(tmp_path, monkeypatch):
 
 
 def trials_of(shares, examples=0):
-    """Trials of a few tokens more each, from shares of right answers by format, operator and place."""
+    """Trials from shares of right answers by format, operator and place; each later place has one token more."""
     rows = [
         (name, operator, share, 5 + place, place, examples, "")
         for name, operators in shares.items()
@@ -299,7 +299,7 @@ def test_worked_examples_leave_the_table(sums):
 
 
 def census(rows, right):
-    """A census of a table with as many rows, of which some are right."""
+    """A census of a table with this number of rows, `right` of them right."""
     number, correct = np.arange(rows), np.random.default_rng(1).permutation(rows) < right
     columns = dict.fromkeys(("a", "answer", "answer_token"), number)
     columns |= dict.fromkeys(("target", "fields", "prompt"), number.astype(str))
@@ -365,7 +365,7 @@ def digits_experiment():
 
 
 def test_what_is_left_out_goes_in_order_until_the_minutes_are_kept(digits_experiment, monkeypatch):
-    """By a constructed rate: each rate's experiment fits, and is the first that does."""
+    """At each constructed rate the experiment fits, and is the first that does."""
     monkeypatch.setattr(sizes, "seconds", lambda config, name, rate: cost(config) / rate)
 
     def cost(config):
@@ -407,7 +407,7 @@ def test_a_name_stays_a_name_in_yaml():
 
 
 def test_every_job_reads_the_model(monkeypatch):
-    """An estimate grows by the time of reading, of as many jobs as there are, one a core."""
+    """The time of reading counts once for each job, divided by the cores."""
     config = config_check.load(ROOT / "config/config.yaml")
     operators, found = len(config["operators"]), []
     for seconds in (100, 160):

@@ -78,7 +78,7 @@ def test_operator_tables_read_the_labels_of_every_mode_and_neuron():
 
 @pytest.mark.parametrize("by_layer", [False, True])
 def test_the_null_is_the_mean_over_all_pairs_of_neurons(by_layer):
-    """Of two formats, a permutation pairs any two neurons (of one layer) equally often."""
+    """Permutations of two formats pair any two neurons (of one layer) equally often."""
     labels = np.random.default_rng(1).random((2, 12, 4)) < 0.3
     labels[..., 0] |= ~labels.any(-1)
     layers = np.repeat([4, 5, 7], [5, 4, 3])
@@ -136,7 +136,7 @@ def test_over_and_scope_choose_the_neurons_and_their_permutations():
 
 
 def answers(**tables):
-    """The answers from these tables, where the others have no rows."""
+    """The answers from these tables; the other tables are empty."""
     empty = {name: crossed(schema, "operator", operator=[]) for name, schema in INPUTS.items()}
     return answer({**empty, **tables}, 2)
 
@@ -178,7 +178,7 @@ def test_neurons_of_two_kinds_are_resampled_by_themselves():
 
 
 def test_equal_families_are_compared_with_those_of_neurons_that_are_not_shared():
-    """Shared neurons may agree far more than permuted ones, and no more than others."""
+    """Shared neurons may agree far more than permuted ones, but no more than other neurons."""
     alike = {"shared": (87, 100), "matched_variance": (88, 100), "matched_effect": (85, 100)}
     alike["smooth_noise"] = (99, 99)
     counts = {(operator, kind, "all"): pair for operator in "+-" for kind, pair in alike.items()}

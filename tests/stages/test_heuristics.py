@@ -53,7 +53,7 @@ def test_no_neuron_has_no_published_score():
 
 
 def test_of_a_neuron_for_the_answer_zero_what_all_zeros_share_counts_nothing():
-    """Of two rows of one name the first; other neurons keep theirs."""
+    """Of two rows with one name only the first is zeroed; other neurons keep theirs."""
     names = ["result_value_000", "result_0mod3", "result_0mod3", "op1_0mod3", "result_value_000", "result_0mod3"]
     given = {"neuron": [0, 0, 0, 0, 1, 1], "heuristic": names, "score": [1, 0.7, 0.6, 0.5, 0.9, 0.7]}
     found = published._cancel_zeros(pd.DataFrame(given))
@@ -62,7 +62,7 @@ def test_of_a_neuron_for_the_answer_zero_what_all_zeros_share_counts_nothing():
 
 @pytest.mark.parametrize("several", range(1, 8))
 def test_the_published_sets_have_two_to_five_answers(several):
-    """Which make 95 % of the top thousand pairs, and fewer of them do not."""
+    """A set has 95 % of the top thousand pairs, and no smaller set has."""
     answer = np.append(np.arange(1000) % several, 9)
     found = published._multi(np.arange(1001)[None], Grid(answer, answer, answer, "division", 10))
     sets = [(0, f"result_multi_value_{several}={[*range(several)]}", pytest.approx(1))]

@@ -41,7 +41,7 @@ def scored(operand, result, grid, null, **options):
 
 @pytest.mark.parametrize("operator", EVERY)
 def test_maps_of_few_values_have_no_strict_label(operator):
-    """Maps that have no relation to the operands; the first two are constant."""
+    """No map has a relation to the operands; the first two are constant."""
     grid, rng = make_grid(EVERY[operator], 40), np.random.default_rng(0)
     total = len(grid.a)
     one = 5.0 * (np.arange(total) == total // 3)
@@ -61,7 +61,7 @@ def test_maps_of_few_values_have_no_strict_label(operator):
 @pytest.mark.nightly
 @pytest.mark.parametrize("operator", EXPRESSIONS)
 def test_p_of_smooth_noise_is_uniform(operator, capsys):
-    """Of Gaussian fields, cut from a torus: else variance is larger at the edges, where small operands lie."""
+    """Gaussian fields are cut from a torus: else variance is larger at the edges, where small operands lie."""
     grid, rng = make_grid(EXPRESSIONS[operator], OPERANDS), np.random.default_rng(20)
     noise = rng.normal(size=(500, 2 * grid.max_operand, 2 * grid.max_operand))
     widths = np.geomspace(1, 30, 500) / 2**0.5
@@ -130,7 +130,7 @@ def test_two_families_are_both_labels_at_the_lower_end():
     "grid", [make_grid(EVERY[name], 30) for name in EVERY] + [DIGIT_GRID], ids=[*EVERY, "digit"]
 )
 def test_hits_equal_the_plain_way(grid, monkeypatch):
-    """Classes of one number by its values, others by their pairs; also of another size, or empty."""
+    """Classes of one number are counted by its values, others by pairs. Some have another size or are empty."""
     by_pair, of_pairs, total = counts._by_pair, [], len(grid.a)
     monkeypatch.setattr(
         counts, "_by_pair", lambda classes, *more: of_pairs.extend(classes) or by_pair(classes, *more)
@@ -246,7 +246,7 @@ def test_smoothness_equals_plain_loops(grid):
 
 
 def test_random_maps_are_drawn_as_they_are_described():
-    """Each from the same numbers, by the covariance's root instead of its product with the noise."""
+    """The oracle draws the same numbers, but multiplies the noise by the root of the covariance."""
     grid = make_grid("a * 60 + b", 15)  # 12 x 15: the answer ends at 999
     shape = np.ptp(grid.a) + 1, np.ptp(grid.b) + 1
     same, rng = generator(3), generator(3)

@@ -108,7 +108,7 @@ def test_full_ablation_equals_hooks(tiny, tiny_folder):
 
 @pytest.mark.parametrize(("family", "bos"), [("llama", True), ("gpt2", False)])
 def test_means_of_prompts_that_share_a_beginning_are_those_of_each_prompt(family_folders, family, bos):
-    """The means are those of an ordinary pass with hooks."""
+    """The oracle is an ordinary pass with hooks."""
     model, tokenizer = models.load(family_folders[family]), load_tokenizer(family_folders[family])
     tokenizer = tokenizer if bos else PromptTokenizer(tokenizer.tokenizer, None)
     prompts = [f"one is 1, two is 2, three is 3, this is {number}" for number in (4, 7, 9, 11)]
@@ -134,7 +134,7 @@ def test_means_of_prompts_that_share_a_beginning_are_those_of_each_prompt(family
 
 
 def test_halves_are_the_means_of_every_other_prompt(family_folders):
-    """Of each length, of each template; a position that no prompt of a half has is not in it."""
+    """Prompts alternate within each length and template; a half has only the positions of its own prompts."""
     model, tokenizer = models.load(family_folders["llama"]), load_tokenizer(family_folders["llama"])
     short, long = [f"one is {number}" for number in (4, 7, 9, 3, 2)], ["so is one and two and this is 3"]
     groups, other = [short[:3] + long, short[3:]], [[*short[1:3:2], short[4]]]
@@ -155,7 +155,7 @@ def test_halves_are_the_means_of_every_other_prompt(family_folders):
 
 
 def test_the_variance_of_a_neuron_that_hardly_varies_is_exact():
-    """In single precision its square would lose it: 5 ± 0.001 has variance 1e-6, and 25 is rounded by 2e-6."""
+    """Single-precision squares would lose the variance: that of 5 ± 0.001 is 1e-6, and 25 is rounded by 2e-6."""
     values = 5 + 0.001 * np.random.default_rng(0).normal(size=(50, 1))
     sums = {"neurons.0": values.sum(0, keepdims=True), "squares.0": (values**2).sum(0, keepdims=True)}
     sums |= {"heads.0": np.zeros((1, 1, 1)), "count": np.array([50.0])}

@@ -37,7 +37,6 @@ def made_up(seed, filled):
 
 
 def contrasts(cells):
-    """The rows of a contrast of cells."""
     parts = [rows_of(rows.assign(format=key[0], operator=key[1], task=key[1])) for key, rows in cells.items()]
     entry = {name: CONTRASTS[name] for name in ("circuit_minus_control_everywhere",)}
     return contrasts_table(Measured(pd.concat(parts, ignore_index=True)), {"k": [10, 50]}, RESAMPLES, SEED, entry)
@@ -72,7 +71,7 @@ def cells():
 
 
 def test_every_row_equals_plain_loops(cells):
-    """Of a cell, of an operator's cells, and of all; without neurons there is a row, too, and no values."""
+    """Rows are of a cell, of an operator's cells and of all; a cell without neurons has a row without values."""
     table = contrasts(cells)
     assert set(table["control"]) == {*DRAWS, "none", SEVERAL} - {"circuit"}
     keys = ["k", "intervention", "metric"]

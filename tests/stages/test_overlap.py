@@ -148,7 +148,7 @@ def test_formats_that_share_nothing_have_an_interval():
 
 @pytest.mark.parametrize("rule", ["positive", "top_k"])
 def test_dead_neurons_are_never_shared(rule):
-    """Of 40 neurons 30 are dead, in one layer all; by their numbers the first ones would fill up each top 25."""
+    """30 of 40 neurons are dead, in one layer all. Ordered by number, dead ones would fill up each top 25."""
     effects = np.tile(np.arange(40) % 4 == 0, (2, 12, 1)).astype(float)
     members = {name: of_all(name, effects, effects, 0 * effects, rule=rule) for name in "scw"}
     assert set(circuit_table(members, [25])["neuron"]) == set(range(0, 40, 4))
@@ -168,7 +168,7 @@ def test_where_no_set_has_a_member_the_overlap_is_undefined(effect):
 
 
 def test_equal_effects_are_ordered_differently_in_each_format():
-    """Where all effects are equal, sets of k agree by chance alone; ordered by number they would be the same."""
+    """If all effects are equal, sets of k agree by chance alone; ordered by number they would be the same."""
     cells = {name: of_all(name, np.ones((1, 4, 400))) for name in "sc"}
     row = overlap_table(cells, [100], 2, 0).iloc[0]
     assert row["jaccard"] == pytest.approx(row["chance"], abs=0.05)
@@ -177,7 +177,7 @@ def test_equal_effects_are_ordered_differently_in_each_format():
 @pytest.mark.parametrize("candidates", [("01234",) * 3, ("0123", "1234", "0234")], ids=["the same", "others"])
 @pytest.mark.parametrize("sizes", ["22", "13", "02", "44", "222", "444", "123", "022", "441", "203"])
 def test_expected_jaccard_equals_enumeration(sizes, candidates):
-    """Of sets of these sizes among five elements, all of them or some."""
+    """The sets have these sizes; their candidates are five elements, all of them or some."""
     sizes = tuple(map(int, sizes))
     subsets = [map(frozenset, combinations(some, size)) for some, size in zip(candidates, sizes, strict=False)]
     values = [len(frozenset.intersection(*some)) / len(frozenset.union(*some)) for some in product(*subsets)]
@@ -189,7 +189,7 @@ def test_expected_jaccard_equals_enumeration(sizes, candidates):
 
 
 def test_expected_jaccard_of_large_sets_is_near_that_of_their_expected_sizes():
-    """Of three sets exactly, of four by draws."""
+    """Three sets are computed exactly, four by draws."""
     for number in (3, 4):
         expected = 0.25**number / (1 - 0.75**number)
         assert expected_jaccard((3500,) * number, one_region(number, 14000)) == pytest.approx(expected, rel=0.01)

@@ -45,7 +45,7 @@ def plain_corrected(cells, rows, one, two):
 
 
 def test_every_value_equals_plain_loops():
-    """Of cells whose candidates differ, in another order in each, and whose prompts share some answers."""
+    """The cells' candidates differ, also in their order, and their prompts share some answers."""
     rng, every = np.random.default_rng(0), {}
     for operator in "+-":
         own = {3: rng.normal(size=14), 4: 3 + 2 * rng.normal(size=20)}
@@ -75,7 +75,7 @@ def test_every_value_equals_plain_loops():
 
 
 def simulated(seed, rho=1.0, prompt=1.0, partner=2.0, prompts=40):
-    """Cells whose effects are what a neuron, a prompt and a partner do, and what the neurons do in each format."""
+    """Cells whose effects add a neuron's, a prompt's and a partner's part; and the neurons' parts by format."""
     rng = np.random.default_rng(seed)
     shared, cells, true = rng.normal(size=300), {}, {}
     for number, name in enumerate("sc"):

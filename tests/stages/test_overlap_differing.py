@@ -72,7 +72,7 @@ def test_the_shuffled_ceiling_equals_all_permutations(k):
 
 
 def test_halves_of_unequal_sizes_equal_plain_sets():
-    """Each cell has two prompts, which are its halves, and few positive effects, so that sets fall short of k."""
+    """A cell's two prompts are its halves; few effects are positive, so sets may have fewer than k neurons."""
     effects, ks = np.random.default_rng(0).normal(size=(3, 1, 2, 6)), [1, 2, 3, 4]
     cells = {str(place): Effects({2: own}, {2: np.arange(6)}, 6) for place, own in enumerate(effects)}
     found = jaccard.between_halves(cells, dict.fromkeys(cells, np.eye(2)[None]), ks)[:, 0]
@@ -85,7 +85,7 @@ def test_halves_of_unequal_sizes_equal_plain_sets():
 
 @pytest.mark.parametrize(("candidates", "given"), [(WIDTH, True), (2 * K, False)])
 def test_where_the_ceiling_is_chance_no_invariance_is_given(candidates, given):
-    """Effects of noise, and planted ones among many candidates: the halves of both overlap."""
+    """The halves overlap in both cases: planted effects among many candidates, and noise among few."""
     cells = {}
     for name, every in grid(lambda form, operator: [(operator, K)] if given else [], noise=0.05).items():
         own = {layer: effects[..., :candidates] for layer, effects in every.effects.items()}
@@ -117,7 +117,7 @@ def plain_overlaps(cells, k):
 
 
 def test_the_values_equal_plain_sets(monkeypatch):
-    """Of cells and of their variants, which are compared with the cell of their format and operator alone."""
+    """A variant is compared only with the cell of its format and operator."""
     monkeypatch.setattr(jaccard, "HALVES", REPEATS)
     cells = grid(lambda form, operator: [(operator, 6), (form, 6)], noise=1.0)
     others = ("symbolic~1", "sum"), ("symbolic~2", "sum"), ("word~1", "difference")
@@ -149,7 +149,7 @@ def test_the_values_equal_plain_sets(monkeypatch):
 
 
 def test_each_operator_is_compared_with_the_others():
-    """Of the sum's ten neurons all are its own in every format; the other operators' are those of the format."""
+    """The sum has ten neurons of its own in every format; the other operators have those of the format."""
     cells = grid(lambda form, operator: [(operator if operator == "sum" else form, K)], 0.05, THREE)
     table = differing_table(cells, [K], 50, 0).set_index(["quantity", "differs", "operators"])
     for operator in THREE:

@@ -58,7 +58,7 @@ def test_sizes_are_no_cure_for_what_the_model_does_not_know(right, evaluation, s
 
 @pytest.mark.parametrize(("rows", "left"), [(12, False), (40, True)])
 def test_problems_are_left_for_the_means_as_the_mean_cache_needs_them(rows, left):
-    """A table of which every row is right: each format draws its own rows, and the means are of the others."""
+    """Every row of the table is right. Each format draws its own rows; the rest gives the means."""
     one = cell(0.0, 40)[0].drop_duplicates("answer").head(rows).assign(a=range(rows), b=-1)
     choice = Choice(6, 6, 1, 0)
     tables = {(name, "t"): (one, f"{name} {{word}}") for name in ("question", "code")}

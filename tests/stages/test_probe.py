@@ -149,7 +149,7 @@ def test_formats_are_probed_together_and_across(tiny):
 
 @pytest.mark.parametrize(("lengths", "skip", "positions"), [((5,), 1, 3), ((5, 4), 0, 3), ((5, 3), 1, 2)])
 def test_positions_are_probed_from_where_prompts_begin_to_differ(lengths, skip, positions):
-    """The first two tokens of an operator's prompts are the same; a short prompt has no more than its own."""
+    """The first two tokens of the prompts are the same; a short prompt has only its own positions."""
     groups = [(torch.arange(2), torch.arange(2 * n).view(2, n)) for n in lengths]
     for _, tokens in groups:
         tokens[:, :2] = 7

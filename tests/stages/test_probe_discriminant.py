@@ -41,7 +41,7 @@ def test_says_what_the_gaussian_densities_say(share):
 
 @pytest.mark.parametrize("examples", [60, 99, 101, 300])
 def test_fewer_examples_than_features_give_the_same_weights(examples):
-    """In double precision against the inverse; in single precision to its rounding."""
+    """The oracle is the inverse in double precision; single precision agrees up to its rounding."""
     x, labels = clusters(5, examples=examples, d=100)
     classes, index = labels.unique(return_inverse=True)
     for share in discriminant.SHRINKAGES:

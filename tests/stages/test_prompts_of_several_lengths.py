@@ -30,7 +30,7 @@ CLOSE = {"atol": 1e-6, "rtol": 1e-5}
 
 @pytest.fixture(scope="module")
 def census(run, tmp_path_factory):
-    """Of words of 1 to 36 letters, most of which the tokenizer knows only letter by letter."""
+    """A census of words of 1 to 36 letters; most are encoded letter by letter."""
     rng = np.random.default_rng(0)
     words = ["".join(rng.choice(list("bdfgkpt"), 1 + 5 * (row % 8))) + str(row) for row in range(40)]
     answers = [f"{chr(97 + row % 26)}{chr(97 + row // 26)}" for row in range(40)]

@@ -44,7 +44,7 @@ def test_the_residual_ceiling_equals_hooks(run, tiny_folder):
 
 
 def census(correct, name, uniform=lambda a: True):
-    """Every pair of a small grid; a wrong answer is one too large, and a number's token is its hundredfold."""
+    """All pairs of a small grid; a wrong answer is too large by one, and a number's token is 100 times it."""
     pairs = list(product(range(6, 16), range(6, 12)))
     a, b = np.transpose(pairs)
     table = pd.DataFrame({"a": a, "b": b, "answer": a + b, "correct": correct(a, b), "uniform": uniform(a)})
@@ -208,7 +208,7 @@ def small_group():
 
 @pytest.mark.parametrize("most", [6, 20, 500])
 def test_copying_prompts_are_asked_of_every_wanted_answer_alike(run, monkeypatch, most):
-    """Numbers from 2 to 9, of which 3 to 6 are wanted; in the second template each has seven more prompts."""
+    """Numbers go from 2 to 9, and 3 to 6 are wanted; the second template has seven more prompts of each."""
     limits = OperandRange(2, 9, 2, 9)
     tasks = {one: (Arithmetic(one, limits), f"{{a}}+{{{one}}}=") for one in "ab"}
     wanted, asked = run.answer_tokens(np.arange(3, 7)), []
@@ -228,7 +228,7 @@ def test_copying_prompts_are_asked_of_every_wanted_answer_alike(run, monkeypatch
 
 
 def test_donors_equal_hooks_on_hugging_face(run, tiny_folder):
-    """Donors that compute other answers, and donors that copy."""
+    """Some donors compute other answers, some copy."""
     theirs = HuggingFace(tiny_folder)
     pairs, order = small_group().pairs, [1, 2, 3, 4, 0]
     donors = [PROMPTS["word"].format(a=a, b=b) for a, b in pairs[["a", "b"]].to_numpy()[order]]

@@ -36,7 +36,7 @@ DRAWS = {"random": 3, "random_variance": 2, "not_shared": None}
 
 @pytest.fixture(scope="module")
 def tables():
-    """Table by pair of made-up cells: two operators, two directions, two k."""
+    """The table by pair of made-up cells: two operators, two directions, two k."""
     rng = np.random.default_rng(0)
     rows, halves = [], [half + name for half in HALVES for name in REPEATED]
     conditions = *REPEATED, "no_donor", "harm_matched", *halves, *DRAWS
@@ -156,7 +156,7 @@ def test_injecting_is_told_from_repairing(built):
 
 
 def test_copied_answers_tell_neurons_that_write_from_neurons_that_compute(built):
-    """The neurons that inject write any number, copied ones, too; those that repair carry no answer."""
+    """Neurons that inject write any number, even a copied one; neurons that repair carry no answer."""
     name, contrasts, rates = built
     repaired, imposed = (contrasts.loc[key] for key in ("matched_minus_copied_answer", "interchange_minus_copied"))
     assert min(repaired["prompts"], imposed["prompts"]) >= 50

@@ -89,7 +89,6 @@ def damage_of(folder, share, sharper=1):
 
 @pytest.fixture(scope="module", params=[0.25, 0.75])
 def damage(request, tmp_path_factory):
-    """That of a model that shares this part of its neurons."""
     return damage_of(tmp_path_factory.mktemp("constructed") / "model", request.param)
 
 

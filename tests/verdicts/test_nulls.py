@@ -58,7 +58,7 @@ def test_unchanged_tables_have_the_answers_that_they_were_made_with(monkeypatch)
 
 
 def made_up(rng, problems=40, formats="sc", operators="+-*"):
-    """Tables by prompt of which nothing is true: all sets do the same but for noise; donors give no answer."""
+    """Tables by prompt in which every null is true: sets differ by noise alone, and donors give no answer."""
     rows = []
     for name, operator, number in product(formats, operators, range(problems)):
         hard, cell = rng.random(), {"format": name, "operator": operator, "task": operator}

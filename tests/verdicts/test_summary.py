@@ -79,7 +79,6 @@ EXCHANGED = "exchanged_minus_own_beyond_control"
 
 
 def of_specificity():
-    """Contrasts of specificity."""
     own = {"metric": ["accuracy", "probability"], "intervention": "knockout"}
     damaged = own | {"first": 0.3, "second": 0.1, "low": -0.1, "high": 0.5}
     against = ["own_minus_other_circuits", "own_minus_other_beyond_control", "circuit_minus_control"]
@@ -284,7 +283,7 @@ def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, cap
 
 
 def test_models_are_side_by_side_where_both_have_an_answer(tables):
-    """A contrast that decides a question for a model has a line for each; what one cannot be asked is counted."""
+    """A contrast that decides a question has a line for each model; the last line counts untestable questions."""
     few = {**tables, "contrasts": tables["contrasts"].query("contrast != 'imposed'")}
     both = {"mine": verdicts_table(tables), "a second one": verdicts_table(few)}
     lines = list(side_by_side(both, {"mine": 10, "a second one": 10}))

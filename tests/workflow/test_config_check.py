@@ -101,7 +101,7 @@ def test_a_text_that_the_locale_cannot_encode_is_named(monkeypatch):
     ],
 )
 def test_what_is_right(path, value):
-    """Among others a hub's model, which waits for its job."""
+    """A model of the hub is checked only in its job."""
     config_check.check(changed(path, value), SCHEMA)
 
 

@@ -67,7 +67,7 @@ def outer(temporary):
 
 @pytest.fixture(scope="module")
 def server(outer):
-    """What a program finds in its environment when a server runs, too."""
+    """The variable by which a program finds the server."""
     return {job_server.ADDRESS: outer.stdout.readline().strip()}
 
 
@@ -153,7 +153,7 @@ def test_a_fork_that_ends_before_it_reads_its_command_counts_as_killed(tmp_path,
 
 @pytest.mark.nightly
 def test_a_server_that_a_process_began_ends_with_it(tmp_path):
-    """As in a group of jobs on a cluster: it runs commands, and leaves nothing when the group is killed."""
+    """A group of jobs on a cluster begins a server, which leaves nothing when the group is killed."""
     code = (
         "import time; from form_invariance.workflow import job_server; job_server.begin(); job_server.begin(); "
         "print(job_server.ask(['--version']), flush=True); time.sleep(600)"

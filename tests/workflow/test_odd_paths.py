@@ -29,7 +29,6 @@ def run(checkout, folder, *words):
 
 
 def test_files_of_the_user_may_have_any_path_and_a_change_is_seen_though_it_is_older(checkout, tmp_path):
-    """A table, a text and a model whose paths contain an odd name."""
     name = PLAIN + " ".join(BRACES[::-1])
     (tmp_path / name).mkdir()
     shutil.copy(ROOT / "config/tables/plural.csv", tmp_path / name / "table.csv")

@@ -116,7 +116,7 @@ def test_long_jobs_on_tables_have_hours_and_several_processes(tmp_path):
 
 
 def test_operations_of_exact_patching_are_those_of_the_bench():
-    """Candidates, prompts and draws times the operations that the bench counts for a patch."""
+    """Oracle: candidates times prompts times draws times the operations that the bench counts for a patch."""
     model = {"source": "embedded:embedded-shared", "readout": "full"}
     c, config = job_sizes.known_sizes(model), CONFIG | {"models": {"m": model}}
     cell = cell_sizes.Cell(config, cell_sizes.size_of(model), "symbolic", "addition")

@@ -53,7 +53,7 @@ def test_an_unchanged_copy_has_nothing_to_do(copied):
 
 
 def said_of(checkout, monkeypatch):
-    """What is said before a run in a checkout, by the function that Snakemake calls first."""
+    """The refusal of the function that Snakemake calls first in a checkout."""
     monkeypatch.chdir(checkout)
     monkeypatch.setattr(source_digest, "_ROOT", checkout / "src/form_invariance")
     path = checkout / "config/config.yaml"
@@ -121,7 +121,7 @@ def test_records_that_are_lost_in_part(whole):
 
 
 def test_results_of_another_run_in_the_place_of_these(whole, tmp_path):
-    """All have records, but of the files that were there before."""
+    """Snakemake has a record of every file, but it is that of the file before."""
     other = shutil.copytree(whole, tmp_path / "other", symlinks=True)
     change(other, "probe_prompts", 99)
     noted = []

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def cells(name):
-    """The tables of this name of all formats and operators."""
+    """The tables with this name, of all formats and operators."""
     for path in sorted(MODEL.glob(f"*/*/{name}.parquet")):
         yield path.parts[-3], path.parts[-2], pd.read_parquet(path)
 

@@ -136,7 +136,7 @@ EVIL = {
 
 
 def test_hostile_values_reach_the_commands_as_they_are(tmp_path):
-    """Names of a model's folder, each also in a template."""
+    """Each value names a model's folder and is part of a template."""
     checkout = make_checkout(tmp_path / "checkout")
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     config |= yaml.safe_load((ROOT / "config/test.yaml").read_text())
