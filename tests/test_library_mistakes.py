@@ -24,7 +24,7 @@ TURNED = PROMPTS.iloc[[1, 2, 0]]
 NEURONS = pd.DataFrame({"layer": [3, 4, 5], "neuron": [0, 7, 1031]})
 MEANS = library.mean_activations(MODEL, PROMPTS)
 OF_DIGITS = library.make_prompts(library.load_model("embedded:embedded-digits", device="cpu"), TEMPLATE, ROWS)
-"""Of another tokenizer."""
+"""Prompts of another tokenizer."""
 TOKENS = MODEL.model.config.vocabulary
 BOS = MODEL.tokenizer.text(MODEL.tokenizer.bos)
 

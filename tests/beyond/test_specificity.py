@@ -46,7 +46,7 @@ DRAWS = Draws(0, 3, 0)
 EMPTY, HALF, K = KS = 2, 4, 8
 """Sizes of two operators: the formats share none of the best, half of them, or all neurons of the circuit."""
 FORMATS = {"symbolic": 0, "word": 2}
-"""By how many places the order of the circuit's neurons is turned."""
+"""How many places the order of the circuit's neurons is turned in each format."""
 COPY = Arithmetic("a", LIMITS)
 
 
@@ -164,7 +164,7 @@ def ranks_of(members, rng):
 
 @pytest.fixture(scope="module", params=[False, True], ids=["own", "common"])
 def tables_of(request, tmp_path_factory):
-    """Of a constructed model: whether its circuit is common, its table by prompt and its contrasts."""
+    """Whether a constructed model's circuit is common, its table by prompt and its contrasts."""
     folder, rng = tmp_path_factory.mktemp("two") / "model", np.random.default_rng(0)
     members = two_operators.write_model(folder, request.param, seed=0)
     run, ranks, parts = planted_models.run_of(folder), ranks_of(members, rng), []
@@ -254,7 +254,7 @@ COPIES = {
     "yes": (planted_models.write_copying, planted_models.COPYING["code"]),
     "no": (partial(planted_models.write_model, shared=True), planted_models.COPYING["symbolic"]),
 }
-"""By verdict: a model that copies by other neurons than those that add, and one that copies by adding nothing."""
+"""A model that copies by other neurons than those that add, and one that copies by adding 0; by verdict."""
 
 
 @pytest.mark.parametrize("verdict", COPIES)

@@ -222,7 +222,7 @@ def test_it_lists_the_neurons_and_shows_hostile_text_as_it_is(open_from_disk, pa
 
 
 def test_a_pixel_is_where_its_operands_are(open_from_disk, path, data):
-    """A pixel shows the file's value; the smallest and largest have the scale's end colours. a goes right, b up."""
+    """Pixels show the file's values; the smallest and largest have the scale's end colours. a goes right, b up."""
     one = data["operators"][OPERATOR]["neurons"][5]
     tab = open_from_disk(path, f"#operator={OPERATOR}&neuron={one['layer']}.{one['neuron']}")
     tab.wait_for_selector("canvas.map")

@@ -31,7 +31,7 @@ SECTIONS = {
     "### The shared neurons": (QWEN, 10, SHARED),
     "## A pretrained model, with words": (SMOLLM2, 50, WORDS),
 }
-"""By heading: the models by column, k, and the lines of the document's last table: metrics by question."""
+"""The models by column, k, and the lines of a section's last table (metrics by question), by heading."""
 
 
 @pytest.mark.parametrize(

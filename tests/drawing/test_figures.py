@@ -40,7 +40,7 @@ OPERATORS, KS, SHOWN = ("addition", "subtraction", "multiplication", "division")
 
 
 def tables_of(run, figures):
-    """By stage and figure: the tables from which a run would draw it."""
+    """The tables from which a run would draw each figure, by stage and figure."""
     found = {}
     for _, stage, name, *words in figures:
         start = words.index("--tables") + 1

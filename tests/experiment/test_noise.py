@@ -11,7 +11,7 @@ NEURONS, K = 400, 50
 
 @pytest.mark.parametrize("prompts", [12, 32])
 def test_halves_of_the_prompts_tell_the_spread_over_other_prompts(prompts):
-    """The value is the true effect of the noisy k best. Its estimated variance is not too small, nor far too large."""
+    """The value: the true effect of the noisy k best. Its estimated variance is not too small or far too large."""
     rng = np.random.default_rng(0)
     true = rng.exponential(size=NEURONS) * rng.random(NEURONS) ** 2
 

@@ -23,7 +23,7 @@ TRUTHS = {
     "own above by 4 errors": ([4, 4, 4], 4),
     "own above by 6 errors": ([6, 6, 6], 4),
 }
-"""By name: by how many standard errors over all cells the own value exceeds each rival; how many operators."""
+"""How many standard errors over all cells the own value exceeds each rival; and how many operators there are."""
 LEVEL = 0.09
 """Standard deviation of what the rankings alone give a set on all prompts of an operator, where they are noisy."""
 

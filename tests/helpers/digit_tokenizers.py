@@ -13,14 +13,14 @@ def by_digit(tokenizer):
 
 
 def byte_level(templates):
-    """As Qwen's: words of bytes, a space joined to the word after it; no token begins the prompt."""
+    """A tokenizer like Qwen's: words of bytes, a space joined to the word after it; no token begins the prompt."""
     tokenizer = build_tokenizer(templates, digits=1)
     tokenizer.post_processor = None
     return tokenizer
 
 
 def metaspace(templates, prepend):
-    """As Gemma's, or as Mistral's and Phi-3's with `prepend`: spaces are ▁, and one may be put before all text."""
+    """A tokenizer like Gemma's: spaces are ▁. With `prepend` all texts begin with ▁, as Mistral's and Phi-3's do."""
     letters = sorted({*"".join(templates).replace(" ", "▁"), *"0123456789▁"} - set("{}"))
     vocabulary = {name: place for place, name in enumerate((BOS, EOS, "<unk>", *letters))}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>"))

@@ -27,13 +27,13 @@ from form_invariance.experiment.neuron_sets import (
 from form_invariance.randomness import generator
 
 TRIALS = 40
-"""Of a null that is drawn."""
+"""Trials of each null that is drawn at random."""
 DONORS = {
     ("beyond_the_answer", "rate"): ("matched", "same_answer", "donors change places"),
     ("beyond_the_answer", "rate beyond copied"): ("matched", "copied_answer", "copies change places"),
     ("interchange", "beyond copied"): ("interchange", "copied_other", "copies change places"),
 }
-"""By question and metric of transfer: the two conditions, and what its null is called."""
+"""The two conditions of transfer and the null's name, by question and metric."""
 SET = ["operator", "k", "neurons", "seed"]
 OF_BEST = [kind + CONTROL_OF + OWN_BEST for kind in FAIR]
 """The controls of a format's best neurons."""
@@ -245,7 +245,7 @@ NULLS = {
     "controls are the best, kept": (placebo, "keep_only", KEPT),
     "copying loses a fifth": (copying, "knockout", COMPUTED),
 }
-"""By name: what makes it true, and the intervention and the questions that it is asked of."""
+"""What makes a null true, the intervention, and the questions and metrics that are asked, by the null's name."""
 
 
 def dose_trials(prompts, resamples, seed):

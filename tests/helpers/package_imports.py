@@ -1,4 +1,4 @@
-"""Which modules of the package a module or a command imports, anywhere in their text, except for types."""
+"""The package's modules that a module or a command imports, anywhere in its text, except for types."""
 
 import ast
 import re

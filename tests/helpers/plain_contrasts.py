@@ -30,9 +30,9 @@ def pair(first, second, problems, resamples, seed, control="", draws=None, bound
 
 
 def check_rows(table, cells, resamples, seed, bounded=True):
-    """As `check_pairs`, of the values of each prompt.
+    """`check_pairs` from the values of each prompt.
 
-    Cells are, by (format or direction, operator), (first, second, problems, control, draws, halves). Halves are
+    `cells` has by (format or direction, operator): (first, second, problems, control, draws, halves). Halves are
     the mean differences by either half of the train prompts; test_contrasts.py tests the noise of draws.
     """
     pairs = {}

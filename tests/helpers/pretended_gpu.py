@@ -1,7 +1,7 @@
-"""A graphics card that is none: its tensors say they lie elsewhere, are computed on the CPU, and are as choosy.
+"""A pretended graphics card: its tensors claim to lie on a card, and are computed on the CPU.
 
-Refused as PyTorch refuses it there: operands on two devices, NumPy's view of the card's memory, products of
-integers. Refused, too: what gives other sums each time on a card. Kernels, speed and memory it knows nothing of.
+It refuses what PyTorch refuses on a card: operands on two devices, NumPy's view of the card's memory, products of
+integers. It also refuses operations whose sums vary on a card. It does not imitate kernels, speed or memory.
 """
 
 import os
@@ -25,7 +25,7 @@ UNSTEADY = (
     *(aten.cumsum, aten.histc, aten.kthvalue, aten.median, aten.put, aten.embedding_dense_backward),
     *(aten.index_add, aten.index_add_, aten.index_reduce, aten.scatter_reduce),
 )
-"""Whose sums a card makes in whatever order its threads come (PyTorch's use_deterministic_algorithms)."""
+"""Operations whose sums depend on the order of a card's threads (PyTorch's use_deterministic_algorithms)."""
 
 
 class OnCard(torch.Tensor):

@@ -36,7 +36,7 @@ def serve() -> None:
 
 
 def _known() -> dict[bytes, object]:
-    """By the bytes of each source file: what `source_digest` reads in it. The libraries stay imported."""
+    """What `source_digest` reads in each source file, by the file's bytes. The libraries stay imported."""
     sys.path.insert(0, str(SOURCE))
     from transformers import AutoTokenizer
 

@@ -24,7 +24,7 @@ from form_invariance.model.gguf import write_folder
 from form_invariance.problems.templates import render
 
 PRES = ("smollm", "llama-bpe", "pixtral")
-"""Whose rules for splitting texts transformers does not know."""
+"""Names of rules for splitting texts that transformers does not know."""
 TEXTS = ["    return  5\n\t12 = x", "½ café 12,345", "Jill's  fish", "<|im_start|>2", "<think>2<|end_of_text|>"]
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 BOS = 0

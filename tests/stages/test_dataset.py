@@ -89,7 +89,7 @@ def test_no_answer_is_favoured_for_being_frequent():
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=7), st.integers(0, 5), st.sampled_from([0, 100]))
 def test_derangements_exist_exactly_where_brute_force_finds_one(answers, seed, attempts):
-    """Without attempts at random, `derangement` sorts."""
+    """`derangement` sorts if no random attempt is allowed."""
     answers = np.array(answers)
     possible = any((answers[list(order)] != answers).all() for order in permutations(range(len(answers))))
     with pytest.MonkeyPatch.context() as patch:

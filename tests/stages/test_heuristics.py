@@ -53,7 +53,7 @@ def test_no_neuron_has_no_published_score():
 
 
 def test_of_a_neuron_for_the_answer_zero_what_all_zeros_share_counts_nothing():
-    """Of two rows with one name only the first is zeroed; other neurons keep theirs."""
+    """Only the first of two rows with one name is zeroed; other neurons keep theirs."""
     names = ["result_value_000", "result_0mod3", "result_0mod3", "op1_0mod3", "result_value_000", "result_0mod3"]
     given = {"neuron": [0, 0, 0, 0, 1, 1], "heuristic": names, "score": [1, 0.7, 0.6, 0.5, 0.9, 0.7]}
     found = published._cancel_zeros(pd.DataFrame(given))

@@ -55,7 +55,7 @@ def tables():
 
 
 def plain(pairs, direction, operator, k, half=""):
-    """By contrast: both values of each pair, the problems, the control, and its draws; by loops."""
+    """Both values of each pair, the problems, the control and its draws, by contrast; plain loops."""
     values, draws = {}, {}
     for row in pairs.itertuples():
         own = (f"{row.donor}_to_{row.target}", row.operator, row.k) == (direction, operator, k)

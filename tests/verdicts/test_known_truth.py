@@ -189,7 +189,7 @@ def test_intervals_of_exchange_and_specific_hold_the_truth(damage, key, by_forma
 
 @pytest.fixture(scope="module")
 def interchanged(tmp_path_factory):
-    """By direction: pairs, answers (sets, pairs) if the `MOVED` largest planted neurons move, donors' answers."""
+    """Pairs, answers (sets, pairs) if the `MOVED` largest planted neurons move, donors' answers; by direction."""
     run, found, censuses = model_and_census(tmp_path_factory.mktemp("constructed") / "model", 1.0)
     nobody = next(iter(censuses.values())).iloc[:0].assign(split="train")
     plans = plan(censuses, [nobody], 10**6, SEED, "sum")

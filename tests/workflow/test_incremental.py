@@ -19,7 +19,7 @@ MODEL = "embedded-shared"
 
 
 def planned(checkout, *words):
-    """By rule and wildcards: inputs and outputs of a dry run's jobs, without the target rule's."""
+    """Inputs and outputs of a dry run's jobs, by rule and wildcards, without the target rule's."""
     return {
         (rule, frozenset(named.items())): [{*fields.get(kind, "").split(", ")} for kind in ("input", "output")]
         for rule, fields, named in listed_jobs(done(checkout, "-n", *words))

@@ -92,7 +92,7 @@ def test_every_command_needs_only_what_it_reaches(folder, tmp_path):
 
 DYNAMIC = {"__init_subclass__", "singledispatch", "import_module", "__import__", "exec", "sys.modules"}
 DYNAMIC |= {"get_docstring", "get_type_hints", "__doc__"}
-"""By these, code or its text is used without its name."""
+"""Names by which code or its text is used without its own name."""
 WITHOUT_NAMES = {
     "form_invariance.__getattr__": "the library, which no command uses",
     "cli.functions_of": "which function runs; a digest starts at it",
