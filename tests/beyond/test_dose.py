@@ -124,7 +124,7 @@ FORMATS, OPERATORS, WIDTH = ("symbolic", "code", "word"), ("sum", "difference"),
 
 
 def cells_of(width=WIDTH, none=""):
-    """Effects of six cells. Neurons 0 to 29 of each layer are candidates; the operator `none` has negative ones."""
+    """Effects of six cells. Neurons 0 to 29 of a layer are candidates; those of operator `none` are negative."""
     rng, cells = np.random.default_rng(0), {}
     for operator in OPERATORS:
         common = rng.normal(size=(2, 30))

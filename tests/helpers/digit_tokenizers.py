@@ -20,7 +20,7 @@ def byte_level(templates):
 
 
 def metaspace(templates, prepend):
-    """A tokenizer like Gemma's: spaces are ▁. With `prepend` all texts begin with ▁, as Mistral's and Phi-3's do."""
+    """A tokenizer like Gemma's: spaces are ▁. With `prepend` a text begins with ▁, as for Mistral and Phi-3."""
     letters = sorted({*"".join(templates).replace(" ", "▁"), *"0123456789▁"} - set("{}"))
     vocabulary = {name: place for place, name in enumerate((BOS, EOS, "<unk>", *letters))}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>"))
