@@ -69,7 +69,7 @@ def probability(z, token):
 
 
 @pytest.mark.parametrize("name", form_invariance.__all__)
-def test_examples(name):
+def test_every_function_has_an_example_that_holds(name):
     assert getattr(form_invariance, name) is getattr(library, name)
     tests = doctest.DocTestFinder().find(getattr(library, name), name, globs={**vars(library), "pd": pd})
     assert tests[0].examples, "no example"

@@ -70,7 +70,7 @@ def test_logits_are_those_of_the_weights_in_memory(family_folders, monkeypatch, 
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_bridges(family_folders, family):
+def test_logits_of_a_bridge_are_its_own(family_folders, family):
     bridge = oracles.bridge(family_folders[family])
     change(bridge.original_model.get_submodule("lm_head"))
     with torch.no_grad():
@@ -81,7 +81,7 @@ def test_bridges(family_folders, family):
     assert run.tokens(["12+7="]).tolist() == [bridge.tokenizer("12+7=")["input_ids"]]
 
 
-def test_a_bridge_whose_own_weights_were_changed(family_folders):
+def test_a_bridge_whose_own_weights_were_changed_is_read_or_refused(family_folders):
     """GPT-NeoX stores one matrix for queries, keys and values; the bridge computes with copies of its parts."""
     changed = {family: oracles.bridge(family_folders[family]) for family in ("gpt-neox", "llama")}
     for bridge in changed.values():
@@ -119,7 +119,7 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("name", CHANGED)
-def test_a_model_that_was_changed_after_it_was_built(family_folders, name):
+def test_a_model_that_was_changed_after_it_was_built_has_its_logits(family_folders, name):
     """Its modules count, not its configuration."""
     family, alter = CHANGED[name]
     model, tokenizer = in_memory(family_folders[family])
@@ -140,7 +140,7 @@ DIFFERENT = {
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("part", DIFFERENT)
-def test_a_model_that_computes_something_else(tuned, monkeypatch, part, dtype):
+def test_a_model_that_computes_something_else_is_refused(tuned, monkeypatch, part, dtype):
     """A part of a layer gives nine tenths of what it gave, in a hook that was overlooked."""
     model, tokenizer = tuned
     monkeypatch.setattr(unaltered, "check", lambda *_: None)
@@ -165,7 +165,7 @@ def test_rounding_is_a_quarter_of_the_proofs_limit(family_folders, monkeypatch, 
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_compiled_model(tuned, whole):
+def test_a_compiled_model_has_its_logits(tuned, whole):
     model, tokenizer = tuned
     expected = logits(model)
     if whole:
@@ -247,7 +247,7 @@ def of_class(name, settings, vocabulary=64):
 
 
 @pytest.mark.parametrize("name", SAME_MODULES)
-def test_classes_with_llamas_modules(family_folders, tmp_path, name):
+def test_classes_with_llamas_modules_are_read(family_folders, tmp_path, name):
     """One class has GPT-2's. They are read in memory and from a folder; the source names none of them."""
     tokenizer = in_memory(family_folders["llama"])[1]
     model = of_class(name, SAME_MODULES[name], len(tokenizer))
@@ -296,7 +296,7 @@ def test_models_that_are_refused(tuned, spoil, said):
     assert "\n" not in str(caught.value)
 
 
-def test_wrong_arguments(tuned, tmp_path):
+def test_wrong_arguments_are_refused(tuned, tmp_path):
     model, tokenizer = tuned
     for source, options, said in (
         (model, {}, "tokenizer: a model in memory needs its tokenizer"),

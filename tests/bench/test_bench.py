@@ -29,7 +29,7 @@ def counted(run):
 
 
 @pytest.mark.parametrize("tokens", [5, 26])
-def test_operations_of_a_pass(model, tokens):
+def test_operations_of_a_pass_are_those_that_torch_counts(model, tokens):
     prompt = torch.arange(tokens)[None]
     found = counted(lambda: logits(model, run_layers(model, embed(model, prompt))[:, -1]))
     c, whole = model.config, pass_operations(model.config, tokens)
@@ -39,7 +39,7 @@ def test_operations_of_a_pass(model, tokens):
 
 
 @pytest.mark.parametrize("layer", [2, 3])
-def test_operations_of_a_patch(model, layer):
+def test_operations_of_a_patch_are_those_that_torch_counts(model, layer):
     prompt, n = torch.arange(9)[None], 64
     cache = build_cache(model, prompt, 2)
     given, answers = torch.zeros(1, n), torch.tensor([[11, 12]])

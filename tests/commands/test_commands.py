@@ -129,7 +129,7 @@ def test_a_card_gives_the_same_files(planted, tmp_path):
             assert provenance_of(there)["device"].startswith(CARD.type)
 
 
-def test_lower_precision_on_a_card(planted, tmp_path):
+def test_on_a_card_bfloat16_changes_the_ranks_and_float32_does_not(planted, tmp_path):
     inputs = {"dataset": "dataset", "corrupt-table": "corrupt", "attribution": "attribution"}
     files = [f"--{option}={planted.cell('code', f'{table}.parquet')}" for option, table in inputs.items()]
     files += ["--late-from=half_depth", "--prompts=10", "--ranking=effect"]
@@ -157,7 +157,7 @@ def test_both_stages_rank_by_the_fall_of_the_probability(planted, tmp_path):
     assert provenance_of(own.cell("code", "ranking.parquet"))["ranking"] == "probability"
 
 
-def test_a_model_that_transformer_lens_cannot_run(planted, tmp_path, monkeypatch, capsys):
+def test_a_model_that_transformer_lens_cannot_run_is_not_checked(planted, tmp_path, monkeypatch, capsys):
     from transformer_lens.factories.architecture_adapter_factory import SUPPORTED_ARCHITECTURES
 
     assert read_table(planted.folder / "engine_check.parquet", ENGINE_CHECK)["within"].all()

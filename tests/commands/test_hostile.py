@@ -28,14 +28,14 @@ def accepted(config):
 
 @FUZZ
 @given(PLACES, VALUES)
-def test_any_value_anywhere(path, value):
+def test_any_value_anywhere_is_accepted_or_one_sentence(path, value):
     accepted(with_value(SMALL, path, value))
 
 
 @FUZZ
 @given(st.sampled_from([("models", "m"), ("formats", "code"), ("operators", "addition")]), TEXTS)
-def test_any_name(path, name):
-    """A name is part of paths and of wildcards: what passes stays in its folder and means itself."""
+def test_an_accepted_name_stays_in_its_folder_and_means_itself(path, name):
+    """A name is part of paths and of wildcards."""
     section, own = path
     others = {key: value for key, value in SMALL[section].items() if key != own}
     if accepted({**SMALL, section: {**others, name: SMALL[section][own]}}):
@@ -53,7 +53,7 @@ def test_any_name(path, name):
 @example("a if b else 0")
 @example("9" * 5000)
 @example("9" * 19 + " + a")
-def test_any_expression(text):
+def test_any_expression_is_computed_or_one_sentence(text):
     found, text = refusal(evaluate, text, np.array([7, 12]), np.array([3, 0]))
     if not text:
         answer, defined = found

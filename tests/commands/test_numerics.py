@@ -47,8 +47,8 @@ def test_what_is_no_number_ends_the_stage(tiny, value):
         operand_maps(first, tokenizer, ["6+7="], {1: np.array([0])})
 
 
-def test_certain_and_impossible_answers(tiny):
-    """Probabilities of exactly 1 and 0, and logits that are all equal, give finite numbers."""
+def test_certain_and_impossible_answers_give_finite_numbers(tiny):
+    """Probabilities are exactly 1 and 0, or logits are all equal."""
     model, _ = tiny
     d, vocabulary = model.config.d_model, model.config.vocabulary
     flat = copy.copy(model)

@@ -83,7 +83,7 @@ def test_paths_and_links_lead_somewhere(name):
 
 
 @pytest.mark.parametrize("command", commands())
-def test_commands(finished, tmp_path, command):
+def test_every_command_of_the_documents_is_valid(finished, tmp_path, command):
     name, *words = shlex.split(command.removeprefix("PYTHONPATH=tools "))
     if name == "snakemake":
         # In the place of the model that `make` fetches; this one's tokenizer splits numbers, too.

@@ -226,7 +226,7 @@ SMALLEST = {
 }
 
 
-def test_the_smallest_grid(tmp_path):
+def test_the_smallest_grid_runs_to_its_end(tmp_path):
     """Every size is the smallest that the configuration allows: the run ends, and says where nothing is left."""
     folder = make_checkout(tmp_path / "checkout", stub=False)
     (folder / "smallest.yaml").write_text(yaml.safe_dump(SMALLEST))

@@ -20,7 +20,7 @@ DOWN = {"gpt-neox": [NEOX], "gpt-neox-sequential": [NEOX], "gpt2": ["transformer
 
 @pytest.mark.parametrize("family", FAMILIES)
 @torch.no_grad()
-def test_logits_and_neurons(family_folders, family):
+def test_logits_and_neurons_equal_hugging_faces(family_folders, family):
     folder = family_folders[family]
     model, theirs = models.load(folder), HuggingFace(folder, *DOWN.get(family, ()))
     generator = torch.Generator().manual_seed(3)

@@ -268,7 +268,7 @@ def test_a_full_disk_leaves_no_folder_without_a_tokenizer(original, tmp_path, mo
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_as_source(original, tmp_path):
+def test_commands_and_the_library_read_a_file_and_notice_its_change(original, tmp_path):
     model, fields, tensors = made(original["smollm"])
     path = write_gguf(tmp_path / "m.gguf", "llama", fields, tensors)
     record = tmp_path / "results/m/model_files.parquet"

@@ -9,7 +9,7 @@ from form_invariance.errors import UserError
 from form_invariance.model import loading, memory
 
 
-def test_a_gpu_that_is_too_small(tiny_folder, monkeypatch):
+def test_a_gpu_that_is_too_small_is_one_sentence(tiny_folder, monkeypatch):
     def full(*_, **options):
         # transformers puts each weight there as it reads it.
         assert options["device_map"] == "cuda:0"

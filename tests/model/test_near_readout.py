@@ -37,7 +37,7 @@ def moved(ordinary, size):
 
 @pytest.mark.parametrize("size", [0.0, 0.01, 0.1, 0.5, 2.0, 30.0])
 @pytest.mark.parametrize("peaked", [0.3, 3.0, 20.0])
-def test_changes_of_any_size(size, peaked):
+def test_log_probabilities_are_exact_after_changes_of_any_size(size, peaked):
     rows, ordinary = cloud(peaked=peaked)
     x = moved(ordinary, size)
     error, readouts = compared(rows, ordinary, x)

@@ -18,7 +18,7 @@ from form_invariance.problems.prompts import PAD
 @pytest.mark.parametrize(
     ("family", "rows"), [*((family, 40) for family in FAMILIES), ("llama", 1), ("llama", 1000)]
 )
-def test_equal_to_whole_passes(family_folders, family, rows, monkeypatch):
+def test_runs_with_shared_prefixes_equal_whole_passes(family_folders, family, rows, monkeypatch):
     """Prompts that differ in two tokens, in random order, some of them twice."""
     monkeypatch.setattr(prefixes, "rows_at_once", lambda model: rows)
     model, rng = models.load(family_folders[family]), np.random.default_rng(0)

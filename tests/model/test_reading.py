@@ -57,7 +57,7 @@ def test_any_configuration_is_read_as_transformers_does_or_refused(family_folder
 
 @pytest.mark.parametrize("family", ["llama", "gpt2"])
 @pytest.mark.parametrize("tie", [True, False])
-def test_embedding_and_unembedding(family_folders, tmp_path, family, tie):
+def test_embedding_and_unembedding_are_those_that_are_stored(family_folders, tmp_path, family, tie):
     """The stored weights count, one or two, whatever config.json says."""
     embedding = "model.embed_tokens.weight" if family == "llama" else "transformer.wte.weight"
     folder = rewritten(family_folders[family], tmp_path / "model", lambda raw: {**raw, "tie_word_embeddings": tie})
@@ -118,7 +118,7 @@ def test_what_would_be_another_model_is_refused_by_name(family_folders, tmp_path
 
 
 @pytest.mark.parametrize("way", ["whole", "shards", "shards and then whole"])
-def test_files_that_count(family_folders, tmp_path, way):
+def test_weights_are_those_of_the_files_that_count(family_folders, tmp_path, way):
     """Backups, other formats and files of a training do not count."""
     source = family_folders["llama"]
     folder = rewritten(source, tmp_path / "model")
@@ -140,7 +140,7 @@ def test_files_that_count(family_folders, tmp_path, way):
     assert {path.name for path in files_read(folder)} == {"config.json", "tokenizer.json", *names}
 
 
-def test_folders_without_readable_weights(tiny_folder, tmp_path):
+def test_folders_without_readable_weights_are_refused(tiny_folder, tmp_path):
     folder = shutil.copytree(tiny_folder, tmp_path / "model")
     (folder / "model.safetensors").rename(folder / "consolidated.safetensors")
     assert "has no weights: it has neither model.safetensors nor" in compare(folder)

@@ -85,7 +85,7 @@ PARTS = [(["config.json"], "tokenizer.json"), ([*DESCRIPTION, INDEX, SHARDS[0]],
 
 
 @pytest.mark.parametrize(("names", "missing"), PARTS)
-def test_a_part_of_a_model_without_a_network(repository, names, missing):
+def test_a_part_of_a_model_without_a_network_is_refused(repository, names, missing):
     snapshot(repository, names)
     expected = rf"model 'owner/name': {missing} is not in the hub's cache and cannot be downloaded \(\w+\); "
     _, text = refusal(resolve, "owner/name")
@@ -114,6 +114,6 @@ def test_a_download_takes_what_is_read(repository, tmp_path, monkeypatch, weight
 
 
 @pytest.mark.parametrize("source", ["./models/llama-1b/", "embedded:embedded-shared", "models/model.gguf"])
-def test_a_revision_of_what_has_none(source):
+def test_a_revision_of_what_has_none_is_refused(source):
     assert resolve(source).exists()
     assert refusal(resolve, source, "main")[1].startswith(f"revision: 'main' is given with {source!r}, ")

@@ -78,7 +78,7 @@ BELIEVED = [
 
 
 @pytest.mark.parametrize("tokenizer", BELIEVED, ids=["cut", "filled", "ended", "bare", "special operand"])
-def test_read_as_hugging_face_reads_it(packaged_copy, tokenizer):
+def test_an_odd_tokenizer_is_read_as_hugging_face_reads_it(packaged_copy, tokenizer):
     """Only an EOS that the tokenizer puts after a text is dropped."""
     folder = write(packaged_copy, tokenizer)
     theirs = AutoTokenizer.from_pretrained(folder)
@@ -141,7 +141,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("tokenizer", "sentence"), REFUSED, ids=[sentence[:30] for _, sentence in REFUSED])
-def test_refused_before_a_job_starts(packaged_copy, tokenizer, sentence):
+def test_a_lying_tokenizer_is_refused_before_a_job_starts(packaged_copy, tokenizer, sentence):
     _, said = refusal(check, write(packaged_copy, tokenizer))
     assert re.search(sentence, said), said
     path = packaged_copy / "tokenizer.json"

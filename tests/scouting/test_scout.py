@@ -67,7 +67,7 @@ def test_the_wording_that_the_model_knows_is_chosen():
     assert len(trials) == 12 + 20
 
 
-def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys, monkeypatch):
+def test_the_configuration_of_a_table_runs_as_it_is(sums, tmp_path, capsys, monkeypatch):
     output, own, written = tmp_path / "mine.yaml", tmp_path / "mine_sums.csv", []
     # As if a row had been an example.
     monkeypatch.setattr(proposal, "tables_without_examples", lambda *_: {"sums": sums.read_text()})
@@ -187,7 +187,7 @@ CHOICES = [  # shares of right answers by format, operator and place; the places
 
 
 @pytest.mark.parametrize(("shares", "chosen"), CHOICES)
-def test_the_choice(shares, chosen):
+def test_the_choice_has_the_most_cells_that_the_model_knows(shares, chosen):
     trials = trials_of(shares)
     found = choose(trials)
     assert found.set_index(["format", "operator"])["place"].to_dict() == chosen
@@ -337,7 +337,7 @@ def test_the_sizes_of_a_table_are_those_that_its_right_rows_give(rows, right):
         (["--force", "--output", "sums.csv"], "is a folder or an input; name another file"),
     ],
 )
-def test_refusals(sums, capsys, monkeypatch, words, sentence):
+def test_a_mistake_is_refused_before_anything_is_tried(sums, capsys, monkeypatch, words, sentence):
     monkeypatch.setattr("form_invariance.scouting.choice.trials", None)  # before anything is tried
     monkeypatch.chdir(sums.parent)
     before, output = sums.read_bytes(), [] if "--output" in words else ["--output", "mine.yaml"]

@@ -5,7 +5,7 @@ import pytest
 from form_invariance.stages.patching.ranking import CHECKED, rank_cell, recall_of_attribution
 
 
-def test_ranking_table():
+def test_the_ranking_is_by_mean_effects():
     effects = np.zeros((2, 10, 3), dtype=np.float32)
     effects[0, :, 0], effects[0, :, 2] = 1, np.arange(10) ** 2
     effects *= 2  # the mean over both draws is that of the first, doubled, and zeros

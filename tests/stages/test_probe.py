@@ -63,7 +63,7 @@ def test_finds_a_planted_onset_and_where_the_operands_are_known(tiny, onset):
     assert (table["shuffled"] < 0.1).all()
 
 
-def test_baselines_and_denominators(tiny):
+def test_baselines_and_denominators_are_those_of_the_prompts(tiny):
     given = {("symbolic", "addition"): census("symbolic"), ("symbolic", "larger"): census("symbolic", "max(a, b)")}
     chosen = probe.choose_prompts(given, 300, 0)
     table = probe.run(planted(tiny[1], 1), tiny[1], chosen, 0)
@@ -106,7 +106,7 @@ def test_only_right_uniform_answers_are_probed():
         probe.choose_prompts({("symbolic", "addition"): table}, 5000, 0)
 
 
-def test_the_work_may_be_cut(tiny, monkeypatch):
+def test_work_in_pieces_gives_the_same_table(tiny, monkeypatch):
     chosen = probe.choose_prompts({("code", "addition"): census("code", correct=0.1)}, 5000, 0)
     whole = probe.run(tiny[0], tiny[1], chosen, 0)
     monkeypatch.setattr(probe, "_RESIDUAL_BYTES", 1)

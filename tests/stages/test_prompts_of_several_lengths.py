@@ -50,7 +50,7 @@ def means(run, census):
     return mean_cache.compute(run.model, run.tokenizer, [census["prompt"].tolist()])
 
 
-def test_census(run, census):
+def test_answers_are_those_of_each_prompt_alone(run, census):
     for row in range(0, len(census), 3):
         one = census.iloc[row : row + 1]
         alone = ask(run.model, run.tokenizer, one["prompt"].tolist(), one["answer_token"].to_numpy())
@@ -58,7 +58,7 @@ def test_census(run, census):
             np.testing.assert_allclose(one[name], values, atol=1e-5, rtol=1e-5, err_msg=name)
 
 
-def test_attribution_and_patching(run, dataset, tiny_folder, monkeypatch):
+def test_effects_are_those_of_each_prompt_alone_and_of_hooks(run, dataset, tiny_folder, monkeypatch):
     table, corrupt = dataset
     table = table[table["split"] == "train"].sort_values("index", ignore_index=True)
     draws = [part.reset_index(drop=True) for _, part in corrupt.groupby("corrupt_seed")]
@@ -100,7 +100,7 @@ def test_the_mean_cache_is_aligned_at_the_last_token(run, census, means, tiny_fo
         torch.testing.assert_close(means.neurons[layer][place], torch.stack(values).mean(0), atol=1e-5, rtol=1e-5)
 
 
-def test_interventions(run, dataset, means):
+def test_ablations_are_those_of_each_prompt_alone(run, dataset, means):
     tokens, answers = eval_prompts(dataset[0], run)
     members = np.random.default_rng(1).random((2, len(run.late), run.width)) < 0.3
     sets = [circuit_set(own, k) for k, own in enumerate(members)]
@@ -120,7 +120,7 @@ def test_interventions(run, dataset, means):
     np.testing.assert_allclose(effects["knockout_probability"], expected, atol=1e-8)
 
 
-def test_transfer(run, census):
+def test_a_transfer_is_that_of_each_pair_alone(run, census):
     pairs = census.head(6)[["a", "b", "answer", "prompt", "answer_token"]].reset_index(drop=True)
     given = census["prompt"].iloc[10:16].tolist()
     moved = torch.rand(2, len(run.late), run.width, generator=torch.Generator().manual_seed(0)) < 0.5

@@ -36,7 +36,7 @@ def test_ambiguous_configurations_are_refused(tmp_path, text, reason):
 
 
 @pytest.mark.parametrize(("number", "value"), [("010", 8), ("-1:30", -90), ("1_0", 10), ("1:30.5", 90.5)])
-def test_numbers_that_yaml_reads_in_another_way_than_people(tmp_path, number, value):
+def test_numbers_that_yaml_reads_in_another_way_than_people_are_refused(tmp_path, number, value):
     path = tmp_path / "my.yaml"
     said = re.escape(f"YAML reads {number} as the number {value}; write {value}, or put text in quotes")
     for line in (f"k: [10, {number}]", f"{number}: x"):
@@ -45,7 +45,7 @@ def test_numbers_that_yaml_reads_in_another_way_than_people(tmp_path, number, va
             config_check.load(path)
 
 
-def test_plain_numbers_and_texts_that_look_like_numbers(tmp_path):
+def test_plain_numbers_and_texts_that_look_like_numbers_are_read(tmp_path):
     path = tmp_path / "my.yaml"
     path.write_text("a: [0, -7, +7, .5, 1., 2.5e-3, 010.5]\nb: ['010', \"1:30\", 1_0 apples, 1e3, 08]\n'010': 1\n")
     texts = ["010", "1:30", "1_0 apples", "1e3", "08"]

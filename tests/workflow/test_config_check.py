@@ -79,7 +79,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("path", "value", "said"), MISTAKES)
-def test_mistakes(path, value, said):
+def test_a_mistake_is_one_sentence(path, value, said):
     found = sentence(changed(path, value))
     assert re.search(said, found), found
 
@@ -100,7 +100,7 @@ def test_a_text_that_the_locale_cannot_encode_is_named(monkeypatch):
         ("operators/addition", {"expression": "a + b", "operands": {"operand_max": 30, "answer_max": 60}}),
     ],
 )
-def test_what_is_right(path, value):
+def test_what_is_right_is_accepted(path, value):
     """A model of the hub is checked only in its job."""
     config_check.check(changed(path, value), SCHEMA)
 
@@ -177,7 +177,7 @@ def test_the_slow_checks_are_repeated_for_the_keys_that_they_read(tmp_path, monk
         assert len(seen) == times
 
 
-def test_no_heavy_imports():
+def test_the_check_imports_neither_torch_nor_transformers():
     code = "import sys, form_invariance.workflow.config_check; print({'torch', 'transformers'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"
 
@@ -304,6 +304,6 @@ def test_tasks_on_numbers_that_no_operator_asks():
         ),
     ],
 )
-def test_mistakes_in_an_operator(config, said):
+def test_a_mistake_in_an_operator_is_one_sentence(config, said):
     found = sentence(config)
     assert re.search(said, found), found

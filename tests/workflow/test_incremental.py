@@ -110,7 +110,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_of_the_configuration(finished, jobs, change):
+def test_a_change_of_the_configuration_runs_what_follows_from_it(finished, jobs, change):
     edit, concerned = CHANGES[change]
     first = set().union(*(select(jobs, rules, **wanted) for rules, wanted in concerned))
     with configured(finished, edit):
@@ -135,7 +135,7 @@ def test_an_operator_that_asks_a_digit_is_explained_by_its_maps(checkout):
     assert len([path for path in inputs if path.endswith("activation_maps.safetensors")]) == 3
 
 
-def test_a_model_is_added(finished):
+def test_a_new_model_runs_no_census_of_another(finished):
     other = {"source": "embedded:embedded-separate"}
     with configured(finished, lambda config: config["models"].update(other=other)):
         every, found = planned(finished, "--forceall"), planned(finished).keys()
@@ -145,7 +145,7 @@ def test_a_model_is_added(finished):
     assert not found & select(every, "census", model=MODEL)
 
 
-def test_an_operator_is_added(finished, jobs):
+def test_a_new_operator_keeps_the_rankings_of_the_others(finished, jobs):
     with configured(finished, lambda config: config["operators"].update(subtraction="a - b")):
         every, found = planned(finished, "--forceall"), planned(finished).keys()
     new = {job for job in every if ("operator", "subtraction") in job[1]}
@@ -197,7 +197,7 @@ def edit_of(checkout, name):
 
 
 @pytest.mark.parametrize("name", FIRST)
-def test_a_change_of_the_source(finished, jobs, name):
+def test_a_change_of_the_source_runs_what_follows_from_it(finished, jobs, name):
     with edit_of(finished, name):
         out = done(finished, "-n")
     found = {(rule, frozenset(named.items())) for rule, _, named in listed_jobs(out)} - {("default", frozenset())}

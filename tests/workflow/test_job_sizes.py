@@ -21,7 +21,7 @@ def test_a_gpu_is_seen_by_its_device(tmp_path, monkeypatch, name):
     assert job_sizes.has_gpu()
 
 
-def test_parameters_by_name():
+def test_a_models_name_tells_its_parameters():
     for source, number in (("nobody/Meta-Llama-3-8B", 8e9), ("nobody/pythia-160m", 160e6)):
         assert job_sizes.parameters({"source": source}) == number
     assert job_sizes.parameters({"source": "nobody/gpt2"}) == job_sizes.UNKNOWN
@@ -54,7 +54,7 @@ def test_more_for_larger_models_and_later_attempts():
         ('gpu: {slurm_extra: "; touch pwned"}', " key gpu.slurm_extra: .*must be text without the char"),
     ],
 )
-def test_mistakes_in_the_cluster_file(tmp_path, text, said):
+def test_a_mistake_in_the_cluster_file_is_named(tmp_path, text, said):
     path = tmp_path / "cluster.yaml"
     path.write_text(text)
     with pytest.raises(UserError, match=rf"{path}.*{said}"):

@@ -175,7 +175,7 @@ def run_plan(finished, monkeypatch, capsys):
     return lambda *words: (main(["plan", *words]), capsys.readouterr())
 
 
-def test_the_plan_of_a_change(run_plan):
+def test_the_plan_names_the_jobs_of_a_change_and_why(run_plan):
     status, said = run_plan("--config", "random_seeds=4", "matched_seeds=1")
     assert status == 0, said.err
     lines = [" ".join(line.split()) for line in said.out.splitlines()]

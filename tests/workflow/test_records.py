@@ -109,7 +109,7 @@ def whole(finished, tmp_path):
 
 
 @pytest.mark.nightly
-def test_records_that_are_lost_in_part(whole):
+def test_records_that_are_lost_in_part_hide_no_change(whole):
     files = (path for path in (whole / ".snakemake/metadata").rglob("*") if path.is_file())
     census = b"word/addition/census.parquet"
     next(path for path in files if base64.urlsafe_b64decode(path.name).endswith(census)).unlink()
@@ -120,7 +120,7 @@ def test_records_that_are_lost_in_part(whole):
     assert "was made with census_pairs: " in refused(whole)
 
 
-def test_results_of_another_run_in_the_place_of_these(whole, tmp_path):
+def test_results_of_another_run_in_the_place_of_these_are_refused(whole, tmp_path):
     """Snakemake has a record of every file, but it is that of the file before."""
     other = shutil.copytree(whole, tmp_path / "other", symlinks=True)
     change(other, "probe_prompts", 99)
