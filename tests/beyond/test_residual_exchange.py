@@ -278,11 +278,11 @@ def test_probes_find_what_states_contain_from_known_points_on(monkeypatch, which
     assert said.endswith(CONCLUSIONS[which])
 
 
-def constructed(meets, prompts=40, layers=7, before=0.1, after=1):
+def constructed(meets, prompts=40, layers=7):
     """Tables of two formats whose donors decide the answer from known layers on, by (target, donor)."""
     rng, tables = np.random.default_rng(0), {}
     for target, donor in meets:
-        share = np.where(np.arange(layers) < meets[target, donor], before, after)
+        share = np.where(np.arange(layers) < meets[target, donor], 0.1, 1)
         some = pd.DataFrame({"a": np.repeat(range(prompts), layers), "b": -1})
         some = some.assign(donor="format", donor_format=donor)
         outputs = rng.random((prompts, layers)) < share

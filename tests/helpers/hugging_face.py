@@ -83,11 +83,11 @@ def read_by_hugging_face(folder):
         logging.disable(logging.NOTSET)
 
 
-def logits_of(folder, tokens=TOKENS):
+def logits_of(folder):
     """Last logits as this package computes them."""
     model = models.load(folder)
     with torch.no_grad():
-        return decoder.logits(model, decoder.run_layers(model, decoder.embed(model, tokens)))[:, -1]
+        return decoder.logits(model, decoder.run_layers(model, decoder.embed(model, TOKENS)))[:, -1]
 
 
 def compare(folder, *, prove=False):

@@ -127,8 +127,8 @@ def test_a_fork_that_is_killed_gives_the_status_of_a_killed_command(running):
     assert ended(process)[0] == job_server.KILLED
 
 
-def wait_until(holds, seconds=60):
-    end = time.monotonic() + seconds
+def wait_until(holds):
+    end = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.05)

@@ -22,9 +22,9 @@ def benchmark(tmp_path):
     return path
 
 
-def used(benchmark, began=0.0):
+def used(benchmark):
     log = str(benchmark.with_suffix(".log")).replace("/benchmarks/", "/logs/")
-    return {"log": log, "began": began, "cpu_time": 6.0, "max_rss": 700.25}
+    return {"log": log, "began": 0.0, "cpu_time": 6.0, "max_rss": 700.25}
 
 
 def test_a_process_sends_its_time_and_memory():
