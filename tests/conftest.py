@@ -33,7 +33,7 @@ def _configuration(family: str, vocabulary: int):
     partial = {"rope_parameters": {**local, "partial_rotary_factor": 0.5}}
     tied = {"num_key_value_heads": 6, "tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True}
     gemma = {"head_dim": 12, "query_pre_attn_scalar": 20, "sliding_window": 64, "tie_word_embeddings": True}
-    # Caps so low that they matter to weights this small.
+    # These caps are low enough to matter to such small weights.
     gemma2 = {**gemma, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 5.0}
     linear = {"rope_type": "linear", "rope_theta": 1000000.0, "factor": 8.0}
     gemma3 = {**gemma, "layer_types": ["sliding_attention", "full_attention"] * 2}

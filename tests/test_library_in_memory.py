@@ -278,7 +278,7 @@ REFUSED = [
     (other("GraniteConfig", residual_multiplier=0.22), "has residual_multiplier 0.22, which is not"),
     (other("MixtralConfig"), r"model\.layers\.0\.mlp \(MixtralSparseMoeBlock\) has no up_proj"),
     (other("HeliumConfig"), r"model\.layers\.0\.self_attn \(HeliumAttention\) computes what"),
-    # Both attend as Llama does up to a position: up to token 24 and within a window of 16.
+    # Both attend as Llama does at first: up to token 24, and within a window of 16.
     (
         other("Ministral3Config", rope_parameters={**SCALED, "original_max_position_embeddings": 24}),
         r"0\.self_attn \(Ministral3Attention\) computes what",

@@ -69,10 +69,10 @@ def test_every_family_agrees(family_folders, family, dtype):
     assert set(table["check"]) == set(compute.CHECKS)
     by_layer = table[table["check"].isin(["patch", "no_op", "attribution"])]
     assert (by_layer.groupby("check")["layer"].agg(list) == [[FIRST, FIRST + 1]] * 3).all()
-    # Nothing that is compared is all but zero, except for the patches that change nothing.
+    # No compared value is nearly zero, except for the patches that change nothing.
     scale = table.groupby("check")["scale"].min()
     assert (scale.drop("no_op") > 1e-3).all()
-    # In float32 they agree much better than the tolerance; in bfloat16 float32's is too small.
+    # float32 agrees much better than its tolerance; bfloat16 does not keep that of float32.
     exact = table["error"].max() < compute.TOLERANCE["float32"] / 10
     assert exact == (dtype == "float32")
 

@@ -75,7 +75,7 @@ def test_paired_sets_have_as_many_neurons_of_each_layer():
             where = layers == layer
             smaller = min(matching[where, prompt].sum(), other[where, prompt].sum())
             assert holds[where, prompt].sum() == not_holds[where, prompt].sum() == smaller
-    # Which of the larger side are taken is random: of several, each is taken in some prompts, and not in all.
+    # The larger side is sampled: if it has several neurons, each is taken in some prompts, but not in all.
     for chosen, members in ((holds, matching), (not_holds, other)):
         assert (chosen & members).any(1)[layers != 3].all()
         assert (~chosen & members).any(1)[layers != 3].all()
@@ -161,7 +161,7 @@ def test_a_cells_rows_are_of_the_streams_of_their_seed(monkeypatch):
     given = {SHARED: labels(*modulo, *ranges), "matched_variance": labels(*modulo[3:], *ranges)}
     seen = []
     values = {metric: np.random.default_rng(1).normal(size=(2 * 6, 80)) for metric in LOSSES}
-    values["probability"][0] += 1  # of all families together, of the shared neurons
+    values["probability"][0] += 1  # the shared neurons, all families together
     monkeypatch.setattr(compute, "losses", lambda *four: seen.append(four) or values)
     pairs = list(cell_pairs("run", prompts, given, names, "center", 50, 7))
     ((run, own_prompts, sets, center),) = seen

@@ -24,7 +24,7 @@ PLACES = [(layer, int(neuron)) for layer, own in NEURONS.items() for neuron in o
 
 def test_promoted_tokens_are_those_of_hugging_faces_head(tiny, tiny_folder, monkeypatch):
     theirs = AutoModelForCausalLM.from_pretrained(tiny_folder).eval()
-    # Layers with more neurons, and vocabularies with more tokens, than are computed at once.
+    # Layers and vocabularies are larger than what is computed at once.
     monkeypatch.setattr(promoted, "_NEURONS", 2)
     monkeypatch.setattr(promoted, "_TOKENS", 7)
     numbers = SimpleNamespace(text="<{}>".format)
@@ -32,7 +32,7 @@ def test_promoted_tokens_are_those_of_hugging_faces_head(tiny, tiny_folder, monk
     assert len(table) == len(PLACES) * 2 * promoted.TOP
     assert (table["text"] == "<" + table["token"].astype(str) + ">").all()
     for layer, neuron in PLACES:
-        # What a unit of a neuron adds to the logits of all tokens, by the modules of a Llama, (V,).
+        # What one unit of a neuron's activation adds to all logits, by the modules of a Llama, (V,).
         write = theirs.model.layers[layer].mlp.down_proj.weight[:, neuron]
         z = theirs.lm_head(theirs.model.norm.weight * write).detach().numpy()
         z -= z.mean()

@@ -58,7 +58,7 @@ def test_exchanges_equal_hooks_over_whole_sequences(family_folders, family):
     expected = torch.cat([torch.stack(states(bridge, tokens)[1:], 1) for tokens in alone[0]], 2)
     torch.testing.assert_close(arrival.states(run, target, range(1, 3)), expected[1:3], atol=1e-5, rtol=1e-5)
     attended, z = torch.cat([exchanged_states(bridge, *both) for both in zip(*alone, strict=True)], 1)
-    # Between a layer's attention and its MLP the same state is given as after the layer.
+    # A state given between a layer's attention and its MLP acts like the state given after the layer.
     torch.testing.assert_close(attended, z, atol=1e-4, rtol=0)
     own, other = (torch.cat([oracles.last_logits(bridge, one).argmax(-1) for one in prompts]) for prompts in alone)
     rows = {"donor": "format", "donor_format": "symbolic", "a": 1, "b": 2}
@@ -173,7 +173,7 @@ def test_heads_are_those_that_bring_the_operands(tmp_path, brings, sets, said):
         return set(pair.loc[pair["member"], "head"])
 
     assert [members(name, name) for name in FORMATS] == sets
-    # Where another head brings the target's own sum, both must be exchanged.
+    # If another head brings the target's own sum, both must be exchanged.
     assert members(FORMATS[0], FORMATS[2]) >= sets[0] | sets[2]
     alone = table.query("donor_format == target_format and exchanged == 'alone'")
     assert (alone["donor_answer"] == alone["member"]).all()

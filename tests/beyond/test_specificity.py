@@ -136,7 +136,7 @@ def test_a_task_asks_a_digit_or_the_rows_of_a_table(packaged, tmp_path, monkeypa
     (tmp_path / "counting.csv").write_text("first,second,answer\n" + "".join(rows))
     product = {"expression": "a * b", "digit": 1, "operands": {"operand_min": 2, "operand_max": 9}}
     table = {"table": str(tmp_path / "counting.csv")}
-    # A third of few problems gives the means.
+    # If problems are few, a third of them gives the means.
     for asked, template, size, ends in (
         ({"expression": "a", "digit": 1}, "{a}={a}=", 40, lambda _, a: f"{a}={a}={a}"),
         (product, "{a}+{b}=", 35, lambda a, b: f"{a}+{b}={a * b}"),
@@ -279,7 +279,7 @@ def test_neurons_that_compute_are_told_from_those_that_write(verdict, tmp_path):
     assert rows.loc[["probability", "accuracy"], "verdict"].eq(verdict).all()
     assert rows.loc["margin", "verdict"] in (verdict, "undecided")
     assert rows.loc["accuracy", "second"] > 0.5
-    # Where copying is spared, a control that contains copying neurons costs it more than the circuit does.
+    # If copying is spared, a control that contains copying neurons costs it more than the circuit does.
     assert rows.loc["accuracy", "ratio"] > 0.9 if verdict == "yes" else rows.loc["accuracy", "ratio"] < 0.1
     (told,) = answer({"contrasts": contrasts}, K)
     assert f"copying is spared {percent(rows.loc['probability', 'ratio'])} of the loss" in told.sentence

@@ -60,9 +60,9 @@ def test_the_verdict_is_yes_where_a_circuit_is_shared_and_undefined_where_none_i
     assert (numbers.notna() if shared else numbers.isna()).all(axis=None)
     said = pd.read_parquet(run.folder / "shared/verdicts.parquet").groupby("question")["verdict"].agg(set)
     nothing = {name: {"undefined"} for name in said.index} | {"same": {"undecided"}}
-    nothing |= {"exchange": {"no", "undecided"}}  # of one operator the noise of rankings and means is hardly known
+    nothing |= {"exchange": {"no", "undecided"}}  # one operator says little of the noise
     nothing |= {"meet": {"yes"}, "served": {"yes"}}
-    # At the largest size of the dose the formats share neurons by chance, which do nothing.
+    # At the largest size of the dose the formats share some neurons by chance; these do nothing.
     nothing |= {"necessary": {"undefined", "no"}, "shared": {"no"}}
     assert said["same"] == {"yes"} if shared else said.to_dict() == nothing
 
@@ -123,7 +123,7 @@ def test_a_card_gives_the_same_files(planted, tmp_path):
                 for key, values in load_file(here).items():
                     torch.testing.assert_close(load_file(there)[key], values, rtol=0, atol=0, equal_nan=True)
                 continue
-            # Where gradients are asked for, the pretended card's attention is another one than the CPU's.
+            # With gradients the pretended card's attention differs from the CPU's.
             close = {"rtol": 1e-4, "atol": 1e-5} if name == "attribution" else {"check_exact": True}
             pd.testing.assert_frame_equal(pd.read_parquet(there), pd.read_parquet(here), **close)
             assert provenance_of(there)["device"].startswith(CARD.type)

@@ -86,7 +86,7 @@ def test_paths_and_links_lead_somewhere(name):
 def test_every_command_of_the_documents_is_valid(finished, tmp_path, command):
     name, *words = shlex.split(command.removeprefix("PYTHONPATH=tools "))
     if name == "snakemake":
-        # In the place of the model that `make` fetches; this one's tokenizer splits numbers, too.
+        # This replaces the model that `make` fetches; both tokenizers split numbers.
         shutil.copytree(PACKAGED / "embedded-digits", finished / "models/qwen2.5-coder-0.5b")
         (finished / "my.yaml").write_text("seed: 1\n")
         # A run's first jobs are planned, in a home without profiles.

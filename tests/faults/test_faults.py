@@ -94,7 +94,7 @@ def try_damaged(folder, job, path, good):
     last = errors.strip().splitlines()[-1]
     assert last.startswith("error: "), f"{job.rule}, {path}: {errors[-600:]}"
     assert path in last, f"{job.rule}, {path}: {last}"
-    # Of a job of several commands, those before the one that failed have written.
+    # In a job of several commands, those before the failed one have written.
     written = {output: content for output, content in contents(folder, job.outputs).items() if content is not None}
     assert all(" + " in job.command and content == good[output] for output, content in written.items()), job.rule
 
@@ -172,7 +172,7 @@ def test_jobs_of_another_model_are_refused(finished_run, jobs):
     assert len(files) == 7
     readers = [job for job in jobs.values() if "--model-files" in job.command]
     known = {job.rule for job in jobs.values() if any("model_files.parquet" in path for path in job.inputs)}
-    # The report only tells them.
+    # The report only shows the files.
     assert {"census", "patching", "probe", "transfer"} <= {job.rule for job in readers} == known - {"report"}
     for job in readers:
         for path in files:

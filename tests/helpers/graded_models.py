@@ -26,7 +26,7 @@ MISREAD = {96: 0.6, 100: 0.3, 104: 0.4, 108: 0.7, 112: 2.0}
 MISREAD_LATE = {96: 7.0}
 """The same, if they arise in a late layer."""
 
-_FEATURES, _WRITTEN = slice(8, 16), slice(16, planted.D)  # dimensions of the features; of what nothing reads
+_FEATURES, _WRITTEN = slice(8, 16), slice(16, planted.D)  # dimensions of features; dimensions that nothing reads
 _NOISE = 0.5  # deviation of a neuron's noise: a multiple of the largest share
 
 
@@ -112,7 +112,7 @@ def _carry(gate, up, down, share, seed, layer):
                 members = neurons[name, layer][chosen]
                 planted.plant(gate, up, down, members.tolist(), parts[chosen], only)
                 rng = generator(seed, "calibration", "noise", layer, only, kind[0])
-                # Noise of the neurons of a group, which cancels over the group, (members, features).
+                # The noise of a group's neurons cancels over the group, (members, features).
                 noise = rng.normal(size=(len(members), 8)) * _NOISE / 8**0.5
                 noise = (noise - noise.mean(0)) * (len(members) / (len(members) - 1)) ** 0.5
                 up[members, _FEATURES] = noise * parts[0] / parts[chosen, None]

@@ -97,7 +97,7 @@ def transfer_trials(pairs, resamples, seed):
         yield from verdicts(changed, [("repaired", "rate")], "a control is the circuit", resamples, seed)
     for trial in range(TRIALS):
         rng = generator(seed, "nulls", trial)
-        # A donor's answer comes out as often as that of another pair's donor.
+        # The outputs are a donor's answer as often as the answer of another pair's donor.
         lucky = (rng.random(len(pairs)) < pairs["permuted_answer"].to_numpy()).astype(float)
         lucky = pairs.assign(donor_answer=np.where(pairs["permuted_answer"].isna(), np.nan, lucky))
         asked = [("imposed", "rate"), ("interchange", "rate")]

@@ -124,7 +124,7 @@ def plain_labels(found, significant, threshold):
     """The labels among the significant rules of `plain_strict`."""
     labels = {}
     rows = [name for name in significant if (found[name][0] - found[name][1]) / (1 - found[name][1]) >= threshold]
-    # Of two with the same evidence the first in the rules' order goes first.
+    # Ties of evidence keep the rules' order.
     for name in sorted(rows, key=lambda name: -found[name][2]):
         members, values = found[name][3:]
         others = [labels[other] for other in labels if family(other) != family(name)]

@@ -46,9 +46,9 @@ CONSTANT, NUMBER, VALUE, SUM, ANSWER = range(5)  # dimensions of the residual st
 MARKER = {name: ANSWER + 1 + position for position, name in enumerate(TEMPLATES)}  # one a format
 UNREAD = slice(ANSWER + 1 + len(TEMPLATES), D)
 K, LARGEST = 100.0, 200
-MARK = 0.01  # of K: small compared with the norm
+MARK = 0.01  # a multiple of K: small compared with the norm
 ROOT = D**0.5
-LEAKED = (20, 60, 110)  # sums at which leaks cancel, and so nearly at all
+LEAKED = (20, 60, 110)  # leaks cancel at these sums, and so nearly at all sums
 OPEN = 20.0  # silu(20) is 20, and silu(-20) is 0, to seven digits
 
 

@@ -15,7 +15,7 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 
 from form_invariance.model import modules
 
-# A name that safetensors knows, too.
+# safetensors must know the name.
 _setup_privateuseone_for_python_backend("npu")
 CARD = torch.device("npu:0")
 aten = torch.ops.aten
@@ -129,7 +129,7 @@ def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False
 @contextmanager
 def pretended_gpu():
     """Within it, the device `npu` is there; yields what counts its operations."""
-    # torch.tensor(..., device=...) makes a tensor on the CPU first, which goes to the card where it can be seen.
+    # Else torch.tensor(..., device=...) would move its CPU tensor to the card unseen.
     before = torch._C._only_lift_cpu_tensors()
     torch._C._set_only_lift_cpu_tensors(True)
     try:

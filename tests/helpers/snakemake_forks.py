@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 
 def serve() -> None:
     """Run what each line of standard input asks for; answer with its exit status."""
-    # These three Snakemake imports only when it needs them.
+    # Snakemake imports these three only when it needs them.
     import jsonschema  # noqa: F401
     import smart_open.http  # noqa: F401
     import snakemake.report  # noqa: F401

@@ -39,7 +39,7 @@ def environment(checkout: Path, home: Path | None = None) -> dict[str, str]:
 
 def snakemake(checkout: Path, *words: str, folder: Path | None = None, home: Path | None = None):
     """Exit status and all output of Snakemake with a checkout's source, in it or in `folder`."""
-    # A run ends when its last timer does (workflow/profiles/default): after a second, not five.
+    # A run ends with its last timer (workflow/profiles/default): here after one second instead of five.
     words = (*words, "--max-jobs-per-timespan=500/1s")
     return snakemake_forks.run(words, folder or checkout, environment(checkout, home))
 

@@ -15,7 +15,7 @@ TEMPLATES = {"addition": "{a}+{b}=", "shifted": "{a}+{b}:"}
 OPERATORS = [*TEMPLATES]
 _MARK = {"addition": "symbolic", "shifted": "word"}
 """The planted format whose last token the operator's prompts end in."""
-_SHIFT = 0.2  # of 100, as sums are in the residual stream
+_SHIFT = 0.2  # the residual stream has sums divided by 100
 
 
 def write_model(folder, common, seed):

@@ -22,7 +22,7 @@ CHANGING = {"logs", "benchmarks", "report.html", "configuration.json"}
 
 def start(folder, *words, server=False):
     through = [sys.executable, "-m", "form_invariance", "job-server"] if server else []
-    # Byte code is kept, but outside: a killed job may leave a part of it there.
+    # Byte code is kept outside the folder, because a killed job may leave a part of it.
     quick = {**environment(folder), "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{folder}.pyc"}
     return subprocess.Popen(
         [*through, sys.executable, "-m", "snakemake", *words, "--configfile", "config/test.yaml"],

@@ -43,7 +43,7 @@ def make_tokenizer(pre: str, texts: list[str]) -> Tokenizer:
         options = {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet(), "show_progress": False}
         trainer = trainers.BpeTrainer(vocab_size=600, special_tokens=SPECIAL, **options)
         tokenizer.train_from_iterator([*texts, *(str(n) for n in range(100))], trainer)
-    # A token that is not special, but found in a text before it is split.
+    # This token is not special, but is found in a text before the text is split.
     tokenizer.add_tokens([AddedToken("<think>", normalized=False)])
     return tokenizer
 
@@ -67,7 +67,7 @@ def random_model(architecture: str, vocabulary: int, *, tied: bool, biased: bool
         if name.endswith("bias"):
             parameter.data = torch.randn_like(parameter)
         if "norm" in name:
-            # Gemma's in bfloat16, as Google's: the sum of 1 and the weight is exact.
+            # Gemma's norms are bfloat16, as Google's are: 1 + weight is exact.
             noise = 0.3 * torch.randn_like(parameter)
             parameter.data = noise.bfloat16().float() if is_gemma else 1 + noise
     return model.eval()

@@ -64,7 +64,7 @@ def test_a_token_that_is_far_away_in_the_tail_is_not_missed():
     rows, ordinary = cloud()
     rows[7:9] = 0.0
     rows[7:9, 0] = torch.tensor([40.0, -40.0])
-    # Their logits are those of improbable tokens.
+    # The two tokens are improbable.
     ordinary[:, :2] = torch.tensor([0.0, 1.0])
     rows[7:9, 1] = -30.0
     for size in (0.05, 0.3, 0.6, 1.0):

@@ -99,7 +99,7 @@ def test_a_download_takes_what_is_read(repository, tmp_path, monkeypatch, weight
 
     names, taken = {*DESCRIPTION, INDEX, *OTHER_FILES, *SHARDS, *weights}, []
     (tmp_path / COMMIT).mkdir()
-    snapshot(repository, [*DESCRIPTION, *weights])  # It may be of another day.
+    snapshot(repository, [*DESCRIPTION, *weights])  # A snapshot that is there may be outdated.
 
     def download(hub_id, *, revision, allow_patterns):
         assert (hub_id, revision) == ("owner/name", COMMIT if taken else "v1")

@@ -60,7 +60,7 @@ def test_the_papers_numbers_are_shown_for_its_models_alone():
     assert (counts[["pairs", "correct", "accuracy %"]] == [3, 2, 200 / 3]).all(axis=None)
     significance = tables.significance(agreements, SOURCES)
     assert significance.query("model == 'big' and operator == 'addition'")["exact null paper"].eq(0.052).all()
-    # A column of two tables has the same numbers in both.
+    # Columns that are in both tables have the same numbers.
     observed = significance.query("activations == 'observed' and null == 'all neurons'")
     observed = observed.set_index(rows.index.names)
     common = [name for name in rows if name in observed]

@@ -43,7 +43,7 @@ def test_the_answer_follows_directly_or_after_a_space(tokenizer):
     ):
         found = first_tokens(tokenizer, prompts, [answer] * len(prompts), "x")
         assert [tokenizer.text(token) for token in found] == [text] * len(prompts)
-    # A worked example, or a space before a sign between words, says it of that sign.
+    # A worked example, or a space before a sign between words, says whether a space follows that sign.
     for prompt, text in (
         ("[one] = two, [mouse] =", " mice"),
         ("[one]= two, [mouse]=", " mice"),
@@ -55,7 +55,7 @@ def test_the_answer_follows_directly_or_after_a_space(tokenizer):
         ("mouse:\none:", " mice"),  # no example: a line break follows the sign
     ):
         assert tokenizer.text(first_tokens(tokenizer, [prompt], ["mice"], "x")[0]) == text
-    # Whether a space begins the answer is a row's own.
+    # Each row has its own answer to whether a space comes first.
     rows = [("one mouse, two", "mice", " mice"), ("one:", " two", " two"), ("one: '", "two", "two")]
     found = first_tokens(tokenizer, [row[0] for row in rows], [row[1] for row in rows], "x")
     assert [tokenizer.text(token) for token in found] == [row[2] for row in rows]

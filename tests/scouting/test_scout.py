@@ -203,9 +203,9 @@ def test_what_is_left_out_has_its_worst_cell_as_the_reason():
 
 def test_all_formats_get_the_same_number_of_examples():
     for by_examples, alike in (
-        # The formats' own best numbers differ, so that a difference of formats would be one of examples, too.
+        # Each format alone would choose another number, and formats would then differ in their examples.
         ({0: (0.8, 0.5), 2: (0.6, 0.6)}, {2}),
-        ({0: (0.8, 0.8), 2: (0.8, 0.8)}, {0}),  # of equal ones the fewest
+        ({0: (0.8, 0.8), 2: (0.8, 0.8)}, {0}),  # the fewest of equal ones
         ({0: (0.8, 0.2), 4: (1.0, 0.3)}, {4}),  # only four examples give two formats
         ({0: (0.8, 0.2), 4: (0.2, 0.8)}, set()),
     ):
@@ -252,7 +252,7 @@ def test_an_example_has_the_space_that_the_tokens_of_its_answer_have():
         tokenizer.pre_tokenizer = Split(Regex(pattern), "isolated")
         shown = pd.DataFrame({"fields": ['{"a": "f"}'] * 2, "text": ["Paris", "="]})
         assert with_examples(PromptTokenizer(tokenizer, None), text, shown, "") == shots + text
-        # One that is typed before the answer is kept, and the prompt ends without it.
+        # A space that is typed before the answer is kept in the examples, and the prompt ends without it.
         typed = with_examples(PromptTokenizer(tokenizer, None), "{a}= {answer}", shown, "", words=True)
         assert typed == "f= Paris\nf= =\n{a}="
 

@@ -211,7 +211,7 @@ def test_a_killed_snakemake_is_resumed(tmp_path, home):
     after = noted_calls(checkout)[len(before) :]
     assert after
     repeated = [call for call in after if call in before]
-    # Those that ran, or had just ended, when Snakemake was killed.
+    # Only jobs that ran, or had just ended, when Snakemake was killed are repeated.
     assert len(repeated) <= len(before) - len(finished)
     assert outputs(checkout) == outputs(local)
     assert pending(checkout, *RANKINGS) == {}

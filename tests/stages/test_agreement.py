@@ -108,7 +108,7 @@ def test_permutations_in_batches_are_as_many_as_asked_for(permutations, monkeypa
     monkeypatch.setattr(compute, "generator", lambda *given: streams.append(given) or drawn(*given))
     monkeypatch.setattr(compute, "_shuffle", lambda *given: sizes.append(given[2]) or shuffle(*given))
     monkeypatch.setattr(compute, "_ROWS", 7 * 20 + 19)
-    alike = np.full((3, 20), 5, dtype=np.uint32)  # of equal sets every permutation is as good as what is observed
+    alike = np.full((3, 20), 5, dtype=np.uint32)  # all permutations of equal sets are as good as the observed one
     table = permutation_test(alike, None, permutations, 0, "x")
     assert table["p"].tolist() == [1, 1, 1, 1]
     assert table[["observed", "null_mean", "null_max"]].eq(1).all(axis=None)
@@ -198,7 +198,7 @@ def test_correlations_equal_numpy():
     rng = np.random.default_rng(0)
     samples = {name: rng.normal(3, 2, size=(6, 50)).astype(np.float32) for name in "scw"}
     samples["s"] += 4 * samples["w"]
-    samples["c"][2] = 0.1  # its mean in floats is another number
+    samples["c"][2] = 0.1  # its mean in float32 is not exact
     neurons = pd.DataFrame({"neurons": [*"aaa", *["shared"] * 3], "layer": [3, 3, 4] * 2, "neuron": range(6)})
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -40,7 +40,7 @@ def test_every_column_equals_hugging_faces_logits(tiny, tiny_folder, monkeypatch
 @pytest.mark.parametrize("vocabulary", [300, 50_000])
 def test_columns_equal_plain_ones_and_ties_go_to_the_smaller_token(vocabulary):
     rng = np.random.default_rng(0)
-    whole = rng.integers(-300, 5, size=(20, vocabulary))  # many ties; of most tokens exp underflows in float32
+    whole = rng.integers(-300, 5, size=(20, vocabulary))  # many ties; exp of most underflows in float32
     whole[0], whole[1, -3:] = 3, 5
     logits = whole.astype(np.float32)
     wanted = np.array([vocabulary - 2, vocabulary - 2, *rng.integers(vocabulary, size=18)])

@@ -60,7 +60,7 @@ def test_splits_are_disjoint_across_formats(expression):
     parts = {split: {pair for pair, own in zip(unordered, side, strict=True) if own == split} for split in found}
     assert all(parts[split] >= found[split] for split in found)
     assert not parts["train"] & parts["eval"], "a pair and its reverse are one problem"
-    if expression != "a // b":  # Half of its answers are 0 here, the answer of every pair in the other order.
+    if expression != "a // b":  # Half of its answers are 0: that of a pair's reverse.
         assert not set(census["answer"][side == "train"]) & set(census["answer"][side == "eval"])
 
 

@@ -63,7 +63,7 @@ def test_rules_are_on_the_digit_the_operands_and_the_carry():
     assert moduli <= {"2", "3", "4", "5"}
     for name, members in rules.items():
         np.testing.assert_array_equal(members_of(name, grid), members, err_msg=name)
-    # No carry comes into the last digit, and a class of no pair is no rule.
+    # No carry comes into the last digit, and an empty class is no rule.
     assert "carry_1" not in {one.name for one in make_rules(make_digit_grid(UNITS, 100)).classes}
     some = take(grid, np.arange(0, len(grid.a), 7))
     np.testing.assert_array_equal(members_of("carry_1", some), carry[::7])

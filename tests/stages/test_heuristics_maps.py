@@ -112,7 +112,7 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
     keys = ["layer", "neuron", "heuristic"]
     for activations, k_maps in {"observed": maps, "shuffled": shuffled(maps, 7, "x")}.items():
         rankings = ranked(k_maps), ranked(k_maps * logits[:, place])
-        # Both modes' own scores, of observed maps from half the threshold on, of shuffled ones the labels alone.
+        # Rows are both modes' scores: observed maps from half the threshold on, shuffled maps only the labels.
         old = published.score(*([one.among(below) for one in some] for some in rankings), short)
         assert activations == "shuffled" or old.duplicated(["neuron", "heuristic"]).any()
         old = old.groupby(["neuron", "heuristic"], as_index=False)["score"].max()

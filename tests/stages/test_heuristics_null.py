@@ -96,7 +96,7 @@ def planted_classes(grid):
         "identical operands": a == b,
     }
     if grid.kind == "subtraction":
-        del classes["result pattern"]  # of answers below 100 it is a value
+        del classes["result pattern"]  # for answers below 100 it is a value
     if grid.kind == "division":
         del classes["result modulo"], classes["result pattern"]
         classes["result range"] = (10 <= answer) & (answer < 20)
@@ -205,7 +205,7 @@ def test_the_null_equals_plain_loops(expression, max_operand, count, neighbours,
         more = fisher(smooth_compared[near]) - fisher(own[kind])
         logarithm = np.log(np.maximum(1e-9, largest[kind][near]))
         centred = more - more.mean(0)
-        # Ridge regression: the penalty as further observations of 0.
+        # Ridge regression: the penalty is further observations of 0.
         penalty = np.sqrt(nulls.RIDGE * np.mean(np.sum(centred**2, axis=0))) * np.eye(len(centred.T))
         values = np.concatenate([logarithm - logarithm.mean(), np.zeros(len(penalty))])
         slope = np.linalg.lstsq(np.concatenate([centred, penalty]), values, rcond=None)[0]

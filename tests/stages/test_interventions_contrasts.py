@@ -12,7 +12,7 @@ from form_invariance.experiment.contrasts.engine import SEVERAL
 from form_invariance.experiment.contrasts.entries import CONTRASTS
 
 PROMPTS, SEED, RESAMPLES = 12, 7, 200
-# By name, with numbers of draws whose means of flags are exact: equal controls are equal to the bit.
+# Means of flags over these numbers of draws are exact: equal controls are equal to the bit.
 DRAWS = {"circuit": [-1], "random": [0, 1, 2, 3], "random_effect": [0, 1], "random_variance": [0, 1]}
 HALVES = ("half_1_circuit", "half_2_circuit")
 COLUMN = {"faithfulness": "faithfulness", "accuracy": "correct", "probability": "probability"}
@@ -31,7 +31,7 @@ def made_up(seed, filled):
     names = ["intervention", "positions", "means", "neurons", "k", "seed", "index", *COLUMN.values()]
     prompts = pd.DataFrame(rows, columns=names)
     prompts.loc[prompts["index"] == 2, "faithfulness"] = np.nan
-    # Each cell asks problems of its own, and some that all cells ask.
+    # A cell asks some problems that all cells ask, and some of its own.
     problems = np.where(np.arange(PROMPTS) < 8, 0, 100 * seed) + np.arange(PROMPTS)
     return prompts.assign(a=problems[prompts["index"]], b=problems[prompts["index"]] + 1)
 

@@ -226,7 +226,7 @@ def test_formats_with_the_same_true_effects_reach_the_ceiling_of_parts_and_no_ot
     across = same.query("kind == 'across_parts'")
     assert across["format"].tolist() == ["s+c+w"]
     assert across["jaccard"].item() == pytest.approx(ceiling, abs=0.05)
-    # Two rankings by half of the prompts agree better than three by a third, so they are no ceiling of these.
+    # Two rankings by halves of the prompts agree better than three by thirds, so they are no ceiling for three.
     assert same.query("kind == 'split_half'")["jaccard"].mean() > ceiling + 0.1
     half = reliability_table({"s": noisy(truth), "c": noisy(truth), "w": noisy(other)}, [40], seed=0)
     assert half.query("kind == 'across_parts'")["jaccard"].item() < ceiling - 0.1

@@ -81,7 +81,7 @@ def simulated(seed, rho=1.0, prompt=1.0, partner=2.0, prompts=40):
     for number, name in enumerate("sc"):
         true[name] = np.sqrt(rho) * shared + np.sqrt(1 - rho) * rng.normal(size=300)
         order = rng.permutation(prompts)
-        # The same prompts in another order, so that what a partner does is common to all its prompts.
+        # The partners are the same prompts in another order, so a partner has one effect on all its prompts.
         partners = np.stack([order[(np.argsort(order) + 1 + draw) % prompts] for draw in range(2)])
         values = true[name] + prompt * rng.normal(size=(prompts, 300))
         values = values + partner * rng.normal(size=(prompts, 300))[partners]

@@ -96,7 +96,7 @@ def test_where_the_ceiling_is_chance_no_invariance_is_given(candidates, given):
     assert found.loc[("overlap", "nothing"), "value"] > 0.2
     assert (found.loc[("shuffled", "nothing"), "value"] < 0.1) == given
     assert found.loc[("invariance", ""), ["value", "low", "high"]].notna().tolist() == [given] * 3
-    # The rows that are no share of the ceiling remain.
+    # Rows that are not divided by the ceiling remain.
     assert table.query("quantity == 'operators_own'")["value"].notna().all()
 
 

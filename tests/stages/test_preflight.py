@@ -21,7 +21,7 @@ def test_a_cell_is_enough_where_its_dataset_can_be_made():
     assert table["enough"].tolist() == [True, False, False, True]
     for key, (census, _) in censuses.items():
         assert table.loc[key, ["right", "asked"]].tolist() == [census["correct"].sum(), len(census)]
-    # The word problems' fit is the largest that a dataset can be made of.
+    # The sizes that fit are the largest for which a dataset can be made.
     census, template = censuses["word", "sum"]
     fits = int(table.loc[("word", "sum"), "train_fits"])
     for train in (fits, fits + 1):
@@ -31,7 +31,7 @@ def test_a_cell_is_enough_where_its_dataset_can_be_made():
     assert table.loc[("word", "few"), ["train_fits", "eval_fits"]].tolist() == [0, 0]
     assert table.loc[("symbolic", "sum"), ["train_fits", "eval_fits"]].tolist() == [20, 30]
     correctable = censuses["symbolic", "sum"][0]["correct"] & ~census["correct"]
-    # Right in two other formats, a problem counts once; no other format has the operator `few`.
+    # A problem that is right in two other formats counts once; no other format has the operator `few`.
     assert table["correctable"][1:3].tolist() == [correctable.sum(), 0]
 
 

@@ -25,7 +25,7 @@ def planted(tokenizer, onset):
     embedding = torch.zeros(tokenizer.tokenizer.get_vocab_size(), d)
     noise = torch.randn(1000, generator=torch.Generator().manual_seed(0))
     embedding[numbers, 0] = (torch.arange(1000) + 0.1 * noise) / 1000
-    embedding[:, 1] = (1 - embedding[:, 0] ** 2).clamp_min(0).sqrt()  # so that norms change nothing
+    embedding[:, 1] = (1 - embedding[:, 0] ** 2).clamp_min(0).sqrt()  # rows have norm 1, so norms change nothing
 
     zero, mlp, norm = torch.zeros(d, d), torch.zeros(3, d), Norm(torch.ones(d))
     rest = {"up": mlp, "gate": mlp, "down": mlp.T, "attention_norm": norm, "mlp_norm": norm}
@@ -119,7 +119,7 @@ def test_work_in_pieces_gives_the_same_table(tiny, monkeypatch):
 def test_a_beginning_that_prompts_share_runs_once_and_changes_nothing(family_folders, family):
     model = models.load(family_folders[family])
     rng = np.random.default_rng(0)
-    # Groups that share five tokens, all tokens but the last, and none.
+    # The groups share five tokens, all tokens but the last, and none.
     tokens = torch.from_numpy(rng.integers(5, 60, (9, 8)))
     tokens[:3, :5], tokens[3:6, :7] = tokens[0, :5].clone(), tokens[3, :7].clone()
     rows = [torch.tensor(one) for one in ([0, 7, 3], [1, 2, 8], [6, 5, 4])]
@@ -140,7 +140,7 @@ def test_formats_are_probed_together_and_across(tiny):
     assert set(table["trained"]) == set(table["tested"]) == {*TEMPLATES, both}
     assert (table["position"] == 0).all()
     assert table.groupby("trained")["train_prompts"].nunique().max() == 1
-    # Even attention over more tokens gives a smaller sum: each format has a direction scaled its own way.
+    # Even attention over more tokens gives a smaller sum, so each format scales the direction differently.
     for name in TEMPLATES:
         assert rows[name, name, 2] > 0.9
     assert rows["symbolic", "code", 2] < 0.2

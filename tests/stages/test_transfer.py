@@ -135,7 +135,7 @@ def test_no_train_pair_gives_or_receives_and_no_pair_added_later_receives():
     received = {pair for own in groups for pair in zip(own.pairs["a"], own.pairs["b"], strict=True)}
     given = {pair for own in groups for c in own.conditions for pair in operands(c.donors)}
     assert not {(8, 10), (7, 14), (7, 11)} & {tuple(sorted(pair)) for pair in received | given}
-    # An eval pair and the pair in no dataset.
+    # Eval pairs and pairs in no dataset receive.
     assert {(13, 8), (11, 9), (12, 6)} <= received
     assert 9 not in {a for a, _ in received}
     assert 9 in {a for a, _ in given}
@@ -183,7 +183,7 @@ def test_the_matched_control_follows_the_target(run):
     order = np.tile(np.arange(run.width, dtype=float), (2, 1))
     turned, unknown = order[:, ::-1], np.full_like(order, np.nan)
     formats = {"symbolic": Measured(order, order, order + 1), "word": Measured(turned, unknown, order + 1)}
-    # In the circuit are the ten largest of the one, which are the ten smallest of the other.
+    # The circuit has the ten neurons that are largest in one format and smallest in the other.
     sets = neuron_sets(run, {10: order >= run.width - 10}, {}, formats, "addition", DRAWS)
     for target, donor in (("symbolic", "word"), ("word", "symbolic")):
         drawn = masks_of(sets[donor, target]["random_variance"])

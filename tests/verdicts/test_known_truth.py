@@ -181,7 +181,7 @@ def test_intervals_of_exchange_and_specific_hold_the_truth(damage, key, by_forma
         sizes.append(k)
     hits = pd.concat(hits).groupby(level=0).mean()
     print(f"{damage[0]:.0%} shared, {key}, trials {TRIALS}, sizes {Counter(sizes)}: {hits.round(3).to_dict()}")
-    # Where few answers are lost, an interval is too narrow.
+    # An interval is too narrow if few answers are lost.
     assert (hits >= {"probability": 0.91, "accuracy": 0.85}[key[1]]).all(), hits
     if by_format and damage[0] == 0.25 and key[1] == "probability":
         assert pd.concat(found)["verdict"].eq("no").mean() > 0.9
@@ -193,7 +193,7 @@ def interchanged(tmp_path_factory):
     run, found, censuses = model_and_census(tmp_path_factory.mktemp("constructed") / "model", 1.0)
     nobody = next(iter(censuses.values())).iloc[:0].assign(split="train")
     plans = plan(censuses, [nobody], 10**6, SEED, "sum")
-    # The last condition of those that are right in both formats.
+    # Only the last condition is kept, with pairs that are right in both formats.
     plans = {key: [replace(right, conditions=right.conditions[-1:])] for key, (_, right, _) in plans.items()}
     donors, moved = run_donors(run, plans), {}
     for direction, (group,) in plans.items():
@@ -226,7 +226,7 @@ def contrasts_by_pair(interchanged, drawn, resamples, seed):
 def test_intervals_of_interchange_hold_the_truth(interchanged):
     every = {direction: np.arange(len(pairs)) for direction, (pairs, *_) in interchanged.items()}
     truth = contrasts_by_pair(interchanged, every, 2, 0)["difference"]
-    # Donors' neurons that carry the whole sum give their answer; part of them seldom does.
+    # Donors' neurons that carry the whole sum give the donor's answer; a part of them seldom does.
     assert truth[16] > 0.95
     assert 0.05 < truth[12] < truth[15] < 0.4
     rng, found = np.random.default_rng(2), []
@@ -236,6 +236,6 @@ def test_intervals_of_interchange_hold_the_truth(interchanged):
     hits = pd.concat([(one["low"] <= truth) & (truth <= one["high"]) for one in found]).groupby(level=0).mean()
     print(f"interchange, truth {truth.round(2).to_dict()}, trials {TRIALS}: {hits.round(3).to_dict()}")
     assert (hits[[12, 15]] >= 0.9).all(), hits
-    # Where every answer is the donor's, the permuted donors' rate alone varies, and the interval is too narrow.
+    # If every answer is the donor's, only the permuted donors' rate varies, and the interval is too narrow.
     assert all(one["verdict"][16] == "yes" for one in found)
     assert max((one["high"] - one["low"])[16] for one in found) < 0.03

@@ -34,7 +34,7 @@ def lost_answers(rng, operators=("+", "-", "*"), problems=60):
                 cell = name, operator, 10, task, neurons, draw, -1
                 rows += [(*cell, *one) for one in zip(asked.tolist(), lost.tolist(), strict=True)]
     table = pd.DataFrame(rows, columns=[*NAMES, "a", "b", "lost"])
-    # What is lost by knockout is what they keep where they are kept alone.
+    # A set keeps alone what its knockout loses.
     kept = table.assign(lost=1 - table["lost"])
     before = table.drop_duplicates(["format", "task", "b"]).assign(neurons="none", lost=0, k=0)
     before = before.assign(operator=before["task"])

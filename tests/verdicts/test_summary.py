@@ -215,7 +215,7 @@ def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables):
     said = "with its 95 % interval (problems are resampled; operators, formats and directions are fixed)"
     assert said in told.sentence
     assert "+ +0.20 yes; - -0.40 no" in told.table["operator"].tolist()
-    # As if the differences were those of a ratio from 0.8.
+    # `computed` shows a ratio: the difference plus 0.8.
     computed = found.reset_index().assign(question="computed")
     assert by_operator(computed, 10, "computed", "probability") == "+ 1.00 yes; - 0.40 no"
 

@@ -145,7 +145,7 @@ def test_the_slow_checks_are_remembered_and_only_for_what_they_saw(tmp_path, pac
     first = remembered.read_text(errors="replace")
     config_check.check(config, SCHEMA, remembered)
     assert remembered.read_text(errors="replace") == first
-    # As long as before, and with its times.
+    # The file keeps its length and its time stamps.
     path = packaged_copy / "tokenizer.json"
     stamps = path.stat().st_atime_ns, path.stat().st_mtime_ns
     path.write_text("{}".ljust(path.stat().st_size))
@@ -195,7 +195,7 @@ def with_table(folder, text="word,answer\nmouse,mice\nman,men\nox,oxen\n", templ
 
 def test_an_operator_may_be_a_table(tmp_path):
     config = with_table(tmp_path, "word,plural\nmouse,mice\nman,men\nox,oxen\n", answer="plural")
-    # Numbers that the tokenizer splits do not matter where nothing asks numbers.
+    # Numbers that the tokenizer splits do not matter if nothing asks for numbers.
     wide = {"operand_min": 0, "operand_max": 5000, "answer_min": 0, "answer_max": 5000}
     config_check.check({**config, "operands": wide}, SCHEMA)
     both = {**config, "operators": config["operators"] | {"addition": "a + b"}}

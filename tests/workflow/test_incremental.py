@@ -204,7 +204,7 @@ def test_a_change_of_the_source_runs_what_follows_from_it(finished, jobs, name):
     names = {job: {job[0], ":".join([job[0], *dict(job[1]).get("figure", "").split()])} for job in jobs}
     first = {job for job, its in names.items() if its & FIRST[name]}
     assert found == following(jobs, first)
-    # The run says what changed, except of jobs for which the files of others are reason enough.
+    # The run says what changed, except for jobs that run again because of others' files.
     said = re.findall(r"^code: (.*): (.*)$", out, re.MULTILINE)
     assert {what for _, what in said} == ({name} if first else set())
     rules = {rule.partition(":")[0] for rule in FIRST[name]}

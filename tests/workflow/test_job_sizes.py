@@ -35,7 +35,7 @@ def test_more_for_larger_models_and_later_attempts():
         assert job_sizes.memory_mb(large, on_gpu, 3) == pytest.approx(3 * once, abs=3)
     of_tables = job_sizes.table_job({"cpu": {}}, lambda: True, mem_mb=500, minutes=4)
     assert [of_tables[name]({}, 3) for name in ("mem_mb", "runtime")] == [1500, 12]
-    # A cluster's gres names a GPU, of which Snakemake does not know.
+    # A cluster's gres asks for a GPU; Snakemake does not know that.
     asks = {"m": {"source": "nobody/none-8b"}}, {"cpu": {}, "gpu": {"gres": "gpu:1"}}, lambda: False, lambda: True
     of_model = job_sizes.model_job(*asks, lambda rule, wildcards: 60, "census")
     one = Wildcards(fromdict={"model": "m"})

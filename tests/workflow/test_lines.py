@@ -22,7 +22,7 @@ LINE = re.compile(r" ?(\d+) of (\d+): (.*) \(\d+ s\), about \d+:\d\d:\d\d left")
 
 
 def test_the_time_left_is_that_of_each_rules_jobs():
-    # Two at once: 8 jobs of a second and one of 50 s are left of those that took 52 s in 26 s; c is not known yet.
+    # Two jobs run at once: 52 s of jobs took 26 s. 8 jobs of 1 s and one of 50 s are left; c is not known yet.
     assert time_left({"a": 10, "b": 2}, {"a": [1, 1], "b": [50]}, 26) == (8 * 1 + 50) / 2
     assert time_left({"a": 2, "c": 3}, {"a": [4]}, 4) == 4 * 4
     assert time_left({"a": 1}, {"a": [0.0]}, 0) == 0

@@ -193,7 +193,7 @@ CHOSEN = (
         (None, "tools.py", "LIMIT = 3", "LIMIT = 5", True),
         (None, "tools.py", "OTHER = 4", "OTHER = 5", False),
         (BY_VALUE, "tools.py", "OTHER = 4", "OTHER = 5", True),  # a module as a value
-        (None, "tools.py", "2 * x", "3 * x", True),  # by a name of a name
+        (None, "tools.py", "2 * x", "3 * x", True),  # through another definition
         (None, "tools.py", "helper(x): return x", "helper(x): return x + 1", True),
         (None, "tools.py", "OTHER", "print()\nOTHER", True),  # what an import runs
         (None, "other.py", "return 1", "return 2", False),
