@@ -24,8 +24,8 @@ def operand_maps(
     """K maps: the last token's activation of every neuron on every pair, (neurons, N) float32.
 
     Args:
-        prompts: of the pairs, N.
-        neurons: the neurons of each layer, by layer in ascending order.
+        prompts: one prompt for each of N pairs.
+        neurons: indices of neurons by layer, layers in ascending order.
     """
     tokens = tokenizer.encode_batch(prompts)
     columns = {layer: torch.tensor(numbers, device=model.device) for layer, numbers in neurons.items()}
@@ -46,13 +46,13 @@ def operand_maps(
 
 
 def answer_logits(model: Decoder, answer_tokens: np.ndarray, neurons: Mapping[int, np.ndarray]) -> np.ndarray:
-    """The logit that one unit of each neuron adds to each pair's answer, (neurons, N) float32.
+    """The logit that one unit of each neuron adds to each of N answers, (neurons, N) float32.
 
-    The norms' weights are folded in and the unembedding is centred over the vocabulary; a norm's division by
-    the root mean square is left out, as in the published maps.
+    The norms' weights are folded in and the unembedding is centred over the vocabulary. As in the published maps,
+    no norm divides by the root mean square.
 
     Args:
-        answer_tokens: ids of the pairs' answers, (N,).
+        answer_tokens: token ids of the answers, (N,).
         neurons: as in `operand_maps`.
     """
     answers, of_pair = np.unique(answer_tokens, return_inverse=True)
@@ -67,15 +67,15 @@ def answer_logits(model: Decoder, answer_tokens: np.ndarray, neurons: Mapping[in
 
 
 def unit_writes(model: Decoder, layer: int, neurons: np.ndarray) -> Tensor:
-    """What one unit of each neuron adds to the residual stream, as a later norm sees it, (neurons, d).
+    """The vector that one unit of each neuron adds to the residual stream, (neurons, d).
 
-    What a post-norm divides by is left out.
+    A post-norm's weight is applied, its division is left out. For a final LayerNorm the mean is subtracted.
     """
     weights = model.layers[layer]
     values = weights.down.T[torch.tensor(neurons, device=model.device)]
     if weights.mlp_post_norm is not None:
         values = values * weights.mlp_post_norm.weight
-    # LayerNorm, which alone has a bias, takes the mean away.
+    # Only a LayerNorm has a bias.
     return values if model.final_norm.bias is None else values - values.mean(1, keepdim=True)
 
 
@@ -88,11 +88,11 @@ def cell_maps(
     neurons: pd.DataFrame,
     seed: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """K maps of a cell's neurons of all kinds, (neurons, N), and their logits of each answer, (neurons, answers).
+    """K maps of all labelled neurons of a cell, (neurons, N), and their logit of each answer, (neurons, answers).
 
     Args:
-        template: with the fields {a} and {b}.
-        operator: its name, for messages and for the seeded choices.
+        template: prompt with the fields {a} and {b}.
+        operator: name of the operator, for messages and seeded choices.
         neurons: columns neurons, layer, neuron, sorted by these.
 
     Raises:

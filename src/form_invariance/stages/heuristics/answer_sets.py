@@ -1,4 +1,4 @@
-"""Division: the two to five answers that a neuron's top pairs consist of."""
+"""Division: the two to five answers that make up a neuron's top pairs."""
 
 from functools import lru_cache
 
@@ -13,9 +13,9 @@ TOP, SHARE = 1000, 0.95
 
 
 def answer_set(ranking: Ranking, grid: Grid) -> tuple[PairClass, float] | None:
-    """The two to five commonest answers of the top pairs, if they and no fewer hold 95 % of them, and the score.
+    """The fewest answers that hold 95 % of the top pairs, as a rule, and the rule's score.
 
-    The set is a rule that is chosen after looking. Operators other than division have none.
+    None unless the operator is division and two to five answers are needed. The data choose the rule.
     """
     total = len(grid.answer)
     if grid.kind != "division":
@@ -39,15 +39,15 @@ def answer_set(ranking: Ranking, grid: Grid) -> tuple[PairClass, float] | None:
 
 @lru_cache(maxsize=2)
 def _answers(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
-    """All answers, and the number of each pair's among them, (N,)."""
+    """The distinct answers, and the index of each pair's answer among them, (N,)."""
     return np.unique(grid.answer, return_inverse=True)
 
 
 def _counts(ranking: Ranking, top: int, answer: np.ndarray) -> np.ndarray:
-    """How many of the top pairs have each answer, (answers,), expected where ties are split.
+    """How many of the top pairs have each answer, (answers,); the expected number where the cut splits a tie.
 
     Args:
-        answer: of each pair, as a number from 0 on, (N,).
+        answer: index of each pair's answer, (N,).
     """
     start, end = (int(edge) for edge in ranking.around(np.array(top)))
     most = int(answer.max()) + 1

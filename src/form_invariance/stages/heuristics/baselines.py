@@ -1,8 +1,8 @@
-"""The neurons that are labelled: the shared ones, and what their labels are compared with.
+"""The neurons that are labelled: the shared neurons, and the baselines of their labels.
 
 Baselines are the same in every format: neurons that are not shared, matched by variance or by effect; random
-directions; and smooth noise, which is no neuron. Of each kind there are as many in a layer as shared neurons, or a
-sample of these.
+directions; and smooth noise, which is no neuron. Each kind has as many members in a layer as a sample of at most
+`MOST_BASELINES` shared neurons has.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,10 @@ from form_invariance.stages.heuristics.pairs import Grid
 from form_invariance.stages.heuristics.smoothness import random_maps
 
 MIXED = 32
-"""Neurons of a layer that a random direction mixes."""
+"""Each random direction mixes this many neurons of its layer."""
 
 Layers = Mapping[int, np.ndarray]
-"""Neurons, or values of all neurons, by layer."""
+"""Indices of neurons, or values of all neurons (m,), by layer."""
 
 
 def labelled_neurons(
@@ -29,11 +29,11 @@ def labelled_neurons(
 ) -> pd.DataFrame:
     """The neurons of every population, columns neurons, layer, neuron.
 
-    A matched population is left out where a layer has too few neurons that are not shared.
+    A matched population is left out if any layer has too few neurons that are not shared.
 
     Args:
         shared: columns layer, neuron.
-        variance, effects: of every neuron, (m,) by layer, the means over formats; NaN = not available.
+        variance, effects: mean over formats for every neuron, (m,) by layer; NaN = not available.
     """
     tables = [shared[["layer", "neuron"]].assign(neurons=SHARED)]
     layers = by_layer(shared)
@@ -65,7 +65,7 @@ def _table(numbers: Layers) -> pd.DataFrame:
 
 
 def mean_effects(rankings: Mapping[str, pd.DataFrame], widths: Mapping[int, int]) -> dict[int, np.ndarray]:
-    """Mean indirect effect over the formats, (m,) by layer; NaN where a neuron is no candidate in every format."""
+    """Mean indirect effect over formats, (m,) by layer; NaN if a neuron is not a candidate in all of them."""
     result = {}
     for layer, width in widths.items():
         values = np.full((len(rankings), width), np.nan)
@@ -77,7 +77,7 @@ def mean_effects(rankings: Mapping[str, pd.DataFrame], widths: Mapping[int, int]
 
 
 def mixed_neurons(layers: Sequence[int], width: int, seed: int, operator: str) -> dict[int, np.ndarray]:
-    """The neurons that the random directions of a layer of `width` neurons mix, by layer."""
+    """The neurons that each layer's random directions mix; `width` is the number of neurons of a layer."""
     count = min(MIXED, width)
     return {
         layer: np.sort(generator(seed, "directions", operator, layer).choice(width, size=count, replace=False))
@@ -88,13 +88,13 @@ def mixed_neurons(layers: Sequence[int], width: int, seed: int, operator: str) -
 def directions(
     maps: np.ndarray, logits: np.ndarray, count: int, seed: int, *names: object
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Gaussian mixtures of neurons that are scaled to unit variance over the pairs.
+    """Gaussian mixtures of neurons, each scaled to unit variance over the pairs.
 
     Args:
-        maps, logits: of the neurons that are mixed, (neurons, N).
+        maps, logits: those of the mixed neurons, (neurons, N) and (neurons, answers).
 
     Returns:
-        Maps and logits of `count` directions, (count, N) each.
+        Maps (count, N) and logits (count, answers) of `count` directions.
     """
     spread = maps.std(1, keepdims=True)
     scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
@@ -103,6 +103,6 @@ def directions(
 
 
 def smooth_noise(grid: Grid, count: int, seed: int, *names: object) -> np.ndarray:
-    """Smooth random maps, (count, N) float32, other ones than those of the null."""
+    """Smooth random maps, (count, N) float32, drawn independently of the null's."""
     drawn = list(random_maps(grid, count, generator(seed, "smooth-noise", *names)))
     return np.stack(drawn).astype(np.float32) if drawn else np.empty((0, len(grid.a)), dtype=np.float32)

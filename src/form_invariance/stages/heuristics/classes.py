@@ -13,18 +13,18 @@ from form_invariance.stages.heuristics.pairs import DIGIT_MODULI, MODULI, Grid
 
 @dataclass(frozen=True)
 class PairClass:
-    """The pairs that one heuristic holds for."""
+    """The pairs for which one heuristic holds."""
 
     name: str
     members: np.ndarray  # (N,) bool
     size: int
-    """How many of a neuron's top pairs are looked at."""
+    """The score is the share of members among this many top pairs."""
     both_ends: bool
-    """Whether the lowest activations are looked at as well as the highest."""
+    """Whether the lowest activations are scored too, and the better end counts."""
 
 
 def moduli(grid: Grid) -> Iterator[tuple[str, int]]:
-    """(name, modulus) of operand, both-operand and result modulo."""
+    """Name and modulus of each modulo heuristic: of one operand, both operands, or the result."""
     for prefix in ("op1", "op2", "both_operands", "result")[: 3 if grid.kind == "division" else 4]:
         for modulus in DIGIT_MODULI if (prefix, grid.kind) == ("result", DIGIT) else MODULI:
             for residue in range(modulus):
@@ -32,10 +32,10 @@ def moduli(grid: Grid) -> Iterator[tuple[str, int]]:
 
 
 def members_of(name: str, grid: Grid) -> np.ndarray:
-    """The pairs that a heuristic holds for, (N,) bool, by its name."""
+    """The pairs for which the heuristic of this name holds, (N,) bool."""
     if name == "same_operand":
         return grid.a == grid.b
-    if name == "carry_1":  # into the asked digit; in subtraction a borrow
+    if name == "carry_1":  # a carry into the asked digit, or in subtraction a borrow
         return (
             np.zeros(len(grid.a), dtype=bool) if grid.problems is None else grid.problems["carry"].to_numpy() == 1
         )
@@ -47,12 +47,12 @@ def members_of(name: str, grid: Grid) -> np.ndarray:
 
 @lru_cache(maxsize=10_000)
 def base_rate(name: str, grid: Grid) -> float:
-    """Share of the pairs that a heuristic holds for."""
+    """The share of pairs for which a heuristic holds."""
     return float(members_of(name, grid).mean())
 
 
 def _holds(name: str, numbers: np.ndarray) -> np.ndarray:
-    """The operands or answers that a heuristic holds for, bool."""
+    """Which numbers (operands or answers) satisfy a heuristic, bool."""
     last = name.split("_")[-1]
     if "_multi_value_" in name:
         return np.isin(numbers, [int(text) for text in re.findall(r"\d+", name.split("=")[1])])

@@ -66,7 +66,7 @@ def label(
     random = read_null(null, drawn_with, pairs)
     arrays, made = read_tensors(maps, map_files.EXACT)
     check_drawn_with(maps, made, drawn_with)
-    # Every format has a shuffle of its own: the same would keep what the formats' maps have in common.
+    # Each format has its own shuffle: a common one would keep what the formats' maps share.
     name = f"{keys['operator']}/{made['template']}"
     table = label_maps(arrays["maps"], arrays["logits"], pairs, labelled, threshold, random, seed, name, processes)
     write_table(table, output, HEURISTICS, settings, keys)

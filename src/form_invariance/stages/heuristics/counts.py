@@ -1,7 +1,7 @@
 """How many of a map's top and bottom pairs lie in each class of pairs.
 
-Most classes speak of one operand or of the answer, and hold for all pairs of some of its values. So the pairs of
-each value are counted once between the cuts of all classes, and a class's hits are sums of these counts.
+Most classes depend on one operand alone, or on the answer alone. So the pairs of each value of it are counted once
+between the cuts of all classes, and a class's hits are sums of these counts.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,16 +14,16 @@ from form_invariance.stages.heuristics.pairs import Grid
 from form_invariance.stages.heuristics.ranking import Ranking
 
 Counter = Callable[[Ranking], tuple[np.ndarray, np.ndarray]]
-"""From a ranking to each class's hits among its `size` top pairs and among its bottom ones, (classes,) each.
+"""Takes a ranking; returns each class's hits among its `size` top pairs and its bottom pairs, (classes,) each.
 
-Where a tie is split, the expected number of hits. A class that looks at the top alone has the same number twice.
+Where a cut splits a tie, hits are the expected number. A class without `both_ends` has its top hits in both.
 """
 Before = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""From an order (N,) and its cuts, ascending, to the members before the cuts of each class, (2, classes)."""
+"""Takes an order (N,) and ascending cuts. Returns each class's members before its two cuts, (2, classes)."""
 
 
 def counter(classes: Sequence[PairClass], grid: Grid) -> Counter:
-    """A function that counts the hits of all classes."""
+    """The counter of these classes."""
     kind = np.array([pair_class.name.split("_")[0] for pair_class in classes])
     values = {"op1": grid.a, "op2": grid.b, "result": grid.answer}
     parts = []
@@ -41,7 +41,7 @@ def counter(classes: Sequence[PairClass], grid: Grid) -> Counter:
 
 
 def _part(classes: Sequence[PairClass], total: int, values: np.ndarray | None) -> Counter:
-    """A counter of classes that hold for whole values, (N,), or of any classes where `values` is None."""
+    """A counter of classes that depend on `values` (N,) alone, or of any classes if `values` is None."""
     sizes = np.array([min(pair_class.size, total) for pair_class in classes])
     both = np.array([pair_class.both_ends for pair_class in classes])
     members = np.array([np.count_nonzero(pair_class.members) for pair_class in classes])
@@ -62,7 +62,7 @@ def _part(classes: Sequence[PairClass], total: int, values: np.ndarray | None) -
 
 
 def _by_pair(classes: Sequence[PairClass], cut_of: np.ndarray) -> Before:
-    """For any classes: look up the places of their pairs."""
+    """Count the members of any classes, by each member's place in the order."""
     members = [np.flatnonzero(pair_class.members) for pair_class in classes]
     pairs, ends = np.concatenate(members), np.cumsum([0, *map(len, members)]).tolist()
     parts = [slice(*both) for both in pairwise(ends)]
@@ -82,14 +82,14 @@ def _by_pair(classes: Sequence[PairClass], cut_of: np.ndarray) -> Before:
 
 
 def _by_value(classes: Sequence[PairClass], values: np.ndarray, cut_of: np.ndarray, cuts: int) -> Before:
-    """For classes that hold for whole values.
+    """Count the members of classes that depend on `values` (N,) alone; `cuts` is the number of cuts.
 
-    A bin has the pairs of one value between two cuts of its own classes. Bins are numbered value by value.
+    A bin has the pairs of one value between two cuts of that value's classes. Bins are numbered value by value.
     """
     _, value = np.unique(values, return_inverse=True)
     levels = cuts + 1
     members = [np.unique(value[pair_class.members]) for pair_class in classes]
-    # Each class's bins of its two cuts, one for each of its values; a class without pairs has one of no use.
+    # The bins at each class's two cuts, one for each of its values; a class without pairs has an unused one.
     numbers = np.concatenate([part if len(part) else [0] for part in members])
     lengths = [max(1, len(part)) for part in members]
     starts, empty = np.cumsum([0, *lengths[:-1]]), np.array([not len(part) for part in members])
@@ -101,7 +101,7 @@ def _by_value(classes: Sequence[PairClass], values: np.ndarray, cut_of: np.ndarr
 
     def before(order: np.ndarray, cuts: np.ndarray) -> np.ndarray:
         bins = first.take(order)
-        # How many cuts lie at or before each position of the order.
+        # Add the number of cuts at or before each position of the order.
         bins += np.repeat(np.arange(levels, dtype=np.int32), np.diff(cuts, prepend=0, append=len(order)))
         counts = np.bincount(bin_of.take(bins), minlength=len(last)).cumsum()
         hits = np.add.reduceat(counts.take(upto), starts, axis=1) - smaller

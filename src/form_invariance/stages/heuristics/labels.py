@@ -17,13 +17,13 @@ from form_invariance.stages.heuristics.ranking import ranked
 from form_invariance.stages.heuristics.table import HEURISTICS
 
 ROWS = 16
-"""Neurons that a process labels at once."""
+"""A process labels this many neurons at once."""
 
 Label = Callable[[np.ndarray, np.ndarray, float], pd.DataFrame]
-"""From K maps (neurons, N), logits (neurons, answers) and the smallest score to the rows of both modes."""
+"""Takes K maps (neurons, N), logits (neurons, answers) and the smallest score; returns the rows of both modes."""
 
 _worker: dict[str, Label] = {}
-"""What this process labels with, if it is one of several."""
+"""The labelling function of this process, if it is one of several. Its grid and null are sent once."""
 
 
 def _begin(label: Label) -> None:
@@ -37,7 +37,7 @@ def _label(maps: np.ndarray, logits: np.ndarray, floor: float) -> pd.DataFrame:
 def _both_modes(
     grid: Grid, null: Null, threshold: float, maps: np.ndarray, logits: np.ndarray, floor: float
 ) -> pd.DataFrame:
-    """Scores by both modes, each map ranked once; columns mode, neuron (row of the maps) and the scores'."""
+    """Scores in both modes; columns mode, neuron (row of the maps), and those of `strict.score`."""
     answer = np.unique(grid.answer, return_inverse=True)[1]
     operand, result = ranked(maps), ranked(maps * logits[:, answer])
     tables = [strict.score(operand, result, grid, null, threshold, floor).assign(mode="strict")]
@@ -46,7 +46,7 @@ def _both_modes(
         if not keep.all():
             operand, result = ([ranking.among(keep) for ranking in rankings] for rankings in (operand, result))
         table = published.score(operand, result, part, floor)
-        # A pattern may have a row of either end; a neuron carries it once.
+        # A pattern may have a row for each end; the better one counts.
         table = table.sort_values("score", ascending=False).drop_duplicates(["neuron", "heuristic"])
         base = np.array([base_rate(name, part) for name in table["heuristic"]], dtype=float)
         more = {"base_rate": base, "lift": table["score"] / base, "p_value": np.nan, "mode": "reference"}
@@ -55,7 +55,7 @@ def _both_modes(
 
 
 def shuffled(maps: np.ndarray, seed: int, *names: str) -> np.ndarray:
-    """Every neuron's activations shuffled over the pairs, each on its own, (neurons, N)."""
+    """Each neuron's activations shuffled over the pairs, independently of other neurons, (neurons, N)."""
     return generator(seed, "shuffled-activations", *names).permuted(maps, axis=1)
 
 
@@ -75,15 +75,15 @@ def label_maps(
     Args:
         maps: K maps, (neurons, N) float32.
         logits: logit of each answer by neuron, (neurons, answers): KV map = K map x logit of the pair's answer.
-        neurons: what each map is of, columns neurons, layer, neuron, in the order of the maps.
+        neurons: columns neurons, layer, neuron; a row for each map, in the same order.
         threshold: score that a label needs.
         null: the random maps of the grid.
-        name: the cell's name, for the seeded shuffle.
-        processes: how many label at the same time.
+        name: name of the cell, for the seeded shuffle.
+        processes: number of processes that label at the same time.
 
     Returns:
-        Rows with at least half the threshold as score; of the shuffled activations, which only the shared neurons
-        have, the labels alone.
+        For observed activations, the rows with a score of at least half the threshold. For shuffled activations,
+        which only the shared neurons have, the labels alone.
     """
     label = partial(_both_modes, grid, null, threshold)
     shared = np.flatnonzero(neurons["neurons"] == SHARED)

@@ -1,7 +1,7 @@
-"""Activation maps of a cell's neurons as files, with the logits that they multiply.
+"""Files of a cell's activation maps, and of the logits that multiply them.
 
-One file is for readers: the shared neurons with 8 bits a value, and a sample of the exact activations of all
-labelled neurons at some pairs, the same in every format. The other has all labelled neurons' exact maps.
+One file is for readers: the shared neurons' maps with 8 bits a value, and the exact activations of all labelled
+neurons at a sample of pairs, the same in every format. The other has the exact maps of all labelled neurons.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from form_invariance.stages.heuristics.pairs import Grid
 KIND, EXACT = "activation_maps", "labelled_maps"
 LEVELS = 255
 SAMPLED = 1000
-"""Pairs of the sample, at most."""
+"""Largest number of pairs in the sample."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,8 @@ class ActivationMaps:
 
     Attributes:
         a, b, answer: the pairs, (N,) int64.
-        neurons: columns layer, neuron; one row a map.
-        maps: activations at the last token, (neurons, N) float32, exact to half a step of 255 between the
-            neuron's smallest and largest.
+        neurons: columns layer, neuron; a row for each map.
+        maps: activations at the last token, (neurons, N) float32, exact to 1/510 of the neuron's range.
         logits: what one unit of each neuron adds to the logit of each pair's answer, (neurons, N) float32.
     """
 
@@ -44,7 +43,7 @@ def to_arrays(maps: np.ndarray, logits: np.ndarray, grid: Grid, neurons: pd.Data
     Args:
         maps: K maps, (neurons, N).
         logits: logit of each answer by neuron, (neurons, answers).
-        neurons: columns layer, neuron, in the order of the maps' rows.
+        neurons: columns layer, neuron; a row for each map.
     """
     low, high = maps.min(1), maps.max(1)
     step = np.where(high > low, (high - low) / LEVELS, 1.0)
@@ -79,11 +78,11 @@ def sample(maps: np.ndarray, grid: Grid, seed: int, operator: str) -> dict[str, 
     """Named arrays of the sample, for the same file.
 
     Args:
-        maps: K maps of all labelled neurons by kind, layer, neuron, (neurons, N).
-        operator: its name, for the seeded choice.
+        maps: K maps of all labelled neurons, (neurons, N), in the order of `table.ordered`.
+        operator: name of the operator, for the seeded choice.
 
     Returns:
-        sampled_pairs: places in the grid, (P,), ascending; sampled: activations there, (neurons, P) float32.
+        sampled_pairs: positions in the grid, (P,), ascending; sampled: activations there, (neurons, P) float32.
     """
     total = len(grid.a)
     drawn = generator(seed, "sampled-pairs", operator).choice(total, min(SAMPLED, total), replace=False)

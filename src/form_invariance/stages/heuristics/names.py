@@ -1,4 +1,4 @@
-"""Names of operators' kinds and of heuristics' families; nothing heavy is imported here."""
+"""Names of operators' kinds and of heuristics' families. This module imports nothing heavy."""
 
 from functools import cache
 
@@ -6,16 +6,16 @@ EXPRESSIONS = {"addition": "a + b", "subtraction": "a - b", "multiplication": "a
 """The operators that the published algorithm knows."""
 
 DIGIT = "digit"
-"""The kind of an operator that asks one digit of its answer, which is the result that rules speak of."""
+"""The kind of an operator that asks for one digit of its answer. Result rules are then about this digit."""
 
 MODES = ("reference", "strict")
-"""Labels as published, and corrected ones; those of a digit are strict only."""
+"""Labels as published, and corrected labels. A digit has strict labels only."""
 
 SHARED, DIRECTION, NOISE = "shared", "random_direction", "smooth_noise"
 MATCHED_BASELINES = {"matched_variance": "variance", "matched_effect": "effect"}
-"""Neurons that are not shared, and the value in which they are like the shared ones."""
+"""Neurons that are not shared, and the value by which they are matched to the shared ones."""
 BASELINES = (*MATCHED_BASELINES, DIRECTION, NOISE)
-"""The neurons that are labelled: the shared ones, and what they are compared with."""
+"""The populations with which the shared neurons are compared."""
 POPULATIONS = {
     SHARED: "shared",
     "matched_variance": "not shared, same variance",
@@ -23,12 +23,12 @@ POPULATIONS = {
     DIRECTION: "random directions",
     NOISE: "smooth noise",
 }
-"""Their names in figures and sentences."""
+"""The names of all labelled populations in figures and sentences."""
 
 MOST_BASELINES = 200
-"""Baselines of a kind in a cell: a share of them has an interval of 0.07 to each side."""
+"""Largest size of a baseline in a cell: with 200, the interval of a share is ±0.07."""
 SCALE_MAPS, MAPS = 3000, 12000
-"""Random maps that a rule's mean evidence is taken from, and random maps that neurons are compared with."""
+"""The numbers of random maps: those that give a rule's mean evidence, and those that neurons are compared with."""
 
 FAMILIES = (
     ("both_operands_range_", "both range"),
@@ -49,11 +49,11 @@ FAMILIES = (
 
 @cache
 def family(name: str) -> str:
-    """The family of a heuristic by its name; op1 and op2 are one family (docs/stages.md)."""
+    """The family of the heuristic of this name; op1 and op2 are one family (docs/stages.md)."""
     plain = name.replace("op1_", "operand_").replace("op2_", "operand_")
     return next(label for prefix, label in FAMILIES if plain.startswith(prefix))
 
 
 def of_result(name: str) -> bool:
-    """Whether a heuristic is read from the KV map (results), not from the K map (operands), by its name."""
+    """Whether the heuristic of this name is read from the KV map (results), not from the K map (operands)."""
     return name.startswith("result")

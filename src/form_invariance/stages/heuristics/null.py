@@ -2,8 +2,8 @@
 
 Neighbouring pairs have similar activations, so a rule's hits are not independent. A map is compared with random
 maps of the same smoothness. The evidence of a rule is its log likelihood ratio against the base rate, divided by
-what equally smooth maps reach in the mean. The test statistic is its maximum over all rules, which corrects for
-every rule tried (docs/stages.md gives the reasons).
+the mean evidence of equally smooth maps. The test statistic is its maximum over all rules, which corrects for
+every rule tried (docs/stages.md).
 """
 
 from collections.abc import Mapping
@@ -28,19 +28,19 @@ from form_invariance.stages.heuristics.smoothness import LAGS, autocorrelation, 
 from form_invariance.tables.files import read_tensors
 
 LOCAL, NEIGHBOURS = 50, 600
-"""How many of `SCALE_MAPS` and of `MAPS`: those nearest to a neuron in smoothness."""
+"""A neuron is compared with this many of `SCALE_MAPS` and of `MAPS`: those nearest to it in smoothness."""
 RIDGE = 1e-3
-"""Of the regression on smoothness, as a share of the predictors' mean sum of squares."""
+"""Ridge penalty of the regression on smoothness, as a share of the predictors' mean sum of squares."""
 FLOOR = 0.5
 """Smallest mean evidence: that of a rule whose pairs are independent."""
 LARGEST = 0.999
-"""Autocorrelations are compared up to here: closer to 1, z grows without limit."""
+"""Autocorrelations are clipped here, because Fisher's z diverges at 1."""
 KIND = "heuristic_null"
 _ROUNDING = 1e-5
 
 
 def evidence(score: np.ndarray, base: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Log likelihood ratio of a score against its base rate; 0 where it is not above the base rate."""
+    """Log likelihood ratio of a score against its base rate; 0 where the score is not above the base rate."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = sizes * (xlogy(score, score / base) + xlogy(1 - score, (1 - score) / (1 - base)))
     return np.where(score > base, ratio, 0.0)
@@ -48,28 +48,28 @@ def evidence(score: np.ndarray, base: np.ndarray, sizes: np.ndarray) -> np.ndarr
 
 @dataclass(frozen=True)
 class Null:
-    """Random maps of a grid."""
+    """Two sets of random maps of a grid: `scale` maps for the mean evidence, others to compare neurons with."""
 
     rules: Rules
     scale_smoothness: np.ndarray
-    """Of the maps that mean evidence is taken from, as `smoothness_of`, (maps, 2 x lags)."""
+    """Smoothness of the scale maps, from `smoothness_of`, (maps, 2 x lags)."""
     scale_evidence: np.ndarray
-    """Of the same maps, (maps, rules + 1); the last column is the set of answers."""
+    """Evidence of the scale maps, (maps, rules + 1); the last column is the answer set's."""
     smoothness: np.ndarray
-    """Of the maps that neurons are compared with, (other maps, 2 x lags)."""
+    """Smoothness of the other maps, (other maps, 2 x lags)."""
     largest_operand: np.ndarray
-    """Their largest evidence for an operand rule in units of its local mean, (other maps,)."""
+    """The other maps' largest evidence for an operand rule, in units of its local mean, (other maps,)."""
     largest_result: np.ndarray
     """The same for a result rule."""
 
 
 def smoothness_of(ranking: Ranking, grid: Grid) -> np.ndarray:
-    """A map's autocorrelation as Fisher's z, whose error is the same everywhere, (2 x lags,)."""
+    """A map's autocorrelation as Fisher's z, whose standard error does not depend on its value, (2 x lags,)."""
     return np.arctanh(np.clip(autocorrelation(ranking, grid), -LARGEST, LARGEST))
 
 
 def rule_evidence(scores: np.ndarray, rules: Rules, answers: tuple[PairClass, float] | None) -> np.ndarray:
-    """Evidence of every rule's score (rules,), then of the neuron's answer set, (rules + 1,)."""
+    """Evidence of every rule's score (rules,) and, last, of the neuron's answer set; (rules + 1,)."""
     several, score = answers or (None, 0.0)
     size, base = (several.size, several.size / len(several.members)) if several else (0, 1.0)
     return evidence(np.append(scores, score), np.append(rules.base, base), np.append(rules.sizes, size))
@@ -78,8 +78,8 @@ def rule_evidence(scores: np.ndarray, rules: Rules, answers: tuple[PairClass, fl
 def make_null(grid: Grid, seed: int = 0, maps: tuple[int, int] | None = None) -> Null:
     """The random maps of a grid; they depend on the grid and the seed alone.
 
-    The two sets of maps are independent: a mean that comes out low by chance would be low for the very maps that
-    it is taken from, and neurons would exceed them too often.
+    The two sets of maps are independent. If one set served for both, each map's evidence would be divided by a
+    mean that contains it. A neuron's is not in the mean, so neurons would exceed the maps too often.
     """
     maps = maps or (SCALE_MAPS, MAPS)
     rules = make_rules(grid)
@@ -97,14 +97,22 @@ def to_arrays(null: Null) -> dict[str, np.ndarray]:
 
 
 def read_null(path: Path, drawn_with: Mapping[str, Any], grid: Grid) -> Null:
-    """The random maps of a file, which were drawn on this grid with these settings."""
+    """The random maps of a file; `drawn_with` are the settings with which they must have been drawn.
+
+    Raises:
+        UserError: as `check_drawn_with`.
+    """
     arrays, provenance = read_tensors(path, KIND)
     check_drawn_with(path, provenance, drawn_with)
     return Null(make_rules(grid), **arrays)
 
 
 def check_drawn_with(path: Path, provenance: Mapping[str, Any], drawn_with: Mapping[str, Any]) -> None:
-    """Refuse a file of maps with other settings of the grid."""
+    """Check that a file's maps were drawn with these settings of the grid.
+
+    Raises:
+        UserError: a setting differs.
+    """
     for name, value in drawn_with.items():
         if provenance.get(name) != value:
             raise UserError(
@@ -119,7 +127,7 @@ def _draw(grid: Grid, rules: Rules, count: int, seed: int, purpose: str) -> tupl
     drawn = np.empty((count, len(rules.classes) + 1), dtype=np.float32)
     hits = counter(rules.classes, grid)
     for row, values in enumerate(random_maps(grid, count, generator(seed, "smooth-maps", purpose))):
-        # Their few ties are rounding to float32.
+        # Drop the few ties, which only come from rounding to float32.
         ranking = Ranking(rank(values).order)
         smoothness[row] = smoothness_of(ranking, grid)
         scores = np.maximum(*hits(ranking)) / rules.sizes
@@ -128,15 +136,15 @@ def _draw(grid: Grid, rules: Rules, count: int, seed: int, purpose: str) -> tupl
 
 
 def result_columns(rules: Rules) -> np.ndarray:
-    """Which columns of the evidence are read from the KV map, (rules + 1,) bool."""
+    """Which columns of the evidence are results, read from the KV map, (rules + 1,) bool."""
     return np.append(rules.result, True)
 
 
 def _nearest(smoothness: np.ndarray, target: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The maps (maps, 2 x lags) that are nearest to `target` (2 x lags,) in smoothness.
+    """The maps whose smoothness (maps, 2 x lags) is nearest to `target` (2 x lags,).
 
     Returns:
-        Their positions (count,), and what they have more than `target`, (count, 2 x lags).
+        Their positions (count,), and their smoothness minus `target`, (count, 2 x lags).
     """
     count = min(count, len(smoothness))
     nearest = np.argpartition(cdist(target[None], smoothness, "sqeuclidean")[0], count - 1)[:count]
@@ -149,10 +157,10 @@ def _local_mean(smoothness: np.ndarray, drawn: np.ndarray, target: np.ndarray) -
 
 
 def _local_largest(null: Null, largest: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Largest evidence of equally smooth maps, corrected for what is left of the difference in smoothness.
+    """Largest evidence of the maps nearest in smoothness, corrected for the remaining difference in smoothness.
 
-    The correction is a linear regression of its logarithm on the autocorrelations of the same maps. What it
-    predicts for `target` is kept within what it predicts for these maps: none is as smooth as a periodic one.
+    The correction is a linear regression of the logarithm on the autocorrelations of the same maps. Its prediction
+    for `target` is clipped to the range of its predictions for these maps: none is as smooth as a periodic map.
     """
     nearest, more = _nearest(null.smoothness, target, NEIGHBOURS)
     logarithm = np.log(np.maximum(largest[nearest], 1e-9))
@@ -169,9 +177,9 @@ def p_values(null: Null, scores: np.ndarray, smoothness: np.ndarray) -> np.ndarr
     """Share of equally smooth random maps whose largest evidence is at least a rule's, (rules + 1,).
 
     Args:
-        scores: evidence of one neuron, operand rules from its K map, result rules from its KV map, (rules + 1,).
-        smoothness: of the K map and of the KV map, (2, 2 x lags). Where both are one map, both are compared with
-            the same random maps.
+        scores: a neuron's evidence for operand rules (K map) and result rules (KV map), (rules + 1,).
+        smoothness: smoothness of the K map and of the KV map, (2, 2 x lags). If they are equal, both maps are
+            compared with the same random maps.
 
     Returns:
         (1 + maps at least as large) / (1 + maps), corrected for all rules by the maximum.

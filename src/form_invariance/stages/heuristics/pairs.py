@@ -1,4 +1,4 @@
-"""The analysis grid: all operand pairs that the heuristics of a neuron are read from."""
+"""The analysis grid: the operand pairs on which heuristics are scored."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,7 +21,7 @@ OPERAND_WIDTHS = {"multiplication": (3, 5, 10)}
 RESULT_WIDTHS = {"multiplication": (10, 30, 50, 100), "division": (2, 10, 100)}
 MODULI = range(2, 11)
 DIGIT_WIDTHS, DIGIT_MODULI = (2, 3, 5), range(2, 6)
-"""Of an asked digit. Wider ranges and larger moduli are values, or leave few digits out."""
+"""For an asked digit: with larger moduli most classes are single values, wider ranges hold nearly all digits."""
 
 
 @Parameter(name="*")
@@ -40,7 +40,7 @@ class GridOptions:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Operand pairs of one operator, in lexicographic order. It is hashed as an object."""
+    """Operand pairs of one operator, in lexicographic order. Grids are hashed by identity."""
 
     a: np.ndarray  # (N,) int64
     b: np.ndarray  # (N,)
@@ -49,17 +49,17 @@ class Grid:
     max_operand: int
     """Operands are below it."""
     problems: pd.DataFrame | None = None
-    """Of a digit: its problems, with the columns of `tasks.stated`, in the same order."""
+    """If a digit is asked, the problems in the same order, with the columns of `tasks.stated`."""
 
 
 def operand_ranges(grid: Grid) -> list[tuple[int, int]]:
-    """Half-open operand ranges, widths one after the other."""
+    """Half-open operand ranges, width by width."""
     widths = OPERAND_WIDTHS.get(grid.kind, (10, 30, 50, 100))
     return [(start, start + width) for width in widths for start in range(0, grid.max_operand, width)]
 
 
 def result_ranges(grid: Grid) -> list[tuple[int, int]]:
-    """Half-open result ranges, widths one after the other, starts in overlapping steps."""
+    """Half-open result ranges, width by width; ranges of one width may overlap."""
     if grid.kind == DIGIT:
         return [(start, start + width) for width in DIGIT_WIDTHS for start in range(11 - width)]
     ends = {
@@ -79,16 +79,16 @@ def kind_of(expression: str) -> str:
 
 
 def take(grid: Grid, rows: np.ndarray) -> Grid:
-    """Some pairs of a grid, by their positions or a mask."""
+    """The grid of some of a grid's pairs; `rows` are their positions, or a mask."""
     problems = None if grid.problems is None else grid.problems.iloc[rows]
     return Grid(grid.a[rows], grid.b[rows], grid.answer[rows], grid.kind, grid.max_operand, problems)
 
 
 @lru_cache(maxsize=2)
 def published_part(grid: Grid) -> tuple[np.ndarray, Grid]:
-    """The pairs that the published algorithm's grid has too, as a mask and as a grid.
+    """The pairs that are also in the published algorithm's grid, as a mask and as a grid.
 
-    Its addition ends one short of the largest answer; its subtraction and multiplication are as here.
+    Only for addition do the grids differ: the published one ends one below the largest answer.
     """
     keep = (grid.answer < LARGEST_ANSWER) | (grid.kind != "addition")
     return keep, take(grid, keep)
@@ -98,7 +98,10 @@ def make_grid(expression: str, max_operand: int) -> Grid:
     """All pairs of operands below `max_operand` whose answer is in 0..999.
 
     Args:
-        expression: the operator's expression; operands begin at 1 where it divides, else at 0.
+        expression: the operator's expression; operands begin at 1 for division, else at 0.
+
+    Raises:
+        UserError: no pair has such an answer.
     """
     kind = kind_of(expression)
     operands = np.arange(1 if kind == "division" else 0, max_operand, dtype=np.int64)
@@ -113,9 +116,13 @@ def make_grid(expression: str, max_operand: int) -> Grid:
 
 
 def make_digit_grid(task: Arithmetic, max_operand: int) -> Grid:
-    """The problems of an operator that asks a digit, as far as their operands are below `max_operand`.
+    """The problems of an operator that asks for a digit, of operands below `max_operand`.
 
-    Unlike whole answers they keep the operator's own limits: with other ones the digit may have another place.
+    Unlike the pairs of whole answers, they keep the operator's own limits: with other limits the digit's place may
+    change.
+
+    Raises:
+        UserError: there are no such problems.
     """
     problems = pool(task)
     problems = problems[(problems["a"] < max_operand) & (problems["b"] < max_operand)]
@@ -129,14 +136,14 @@ def make_digit_grid(task: Arithmetic, max_operand: int) -> Grid:
 
 
 def grid_of_task(task: Arithmetic, max_operand: int) -> Grid:
-    """The grid of an operator: all pairs of operands for whole answers, its problems for a digit."""
+    """The grid of an operator: for whole answers all pairs of operands, for a digit the operator's problems."""
     if task.digit is None:
         return make_grid(task.expression, max_operand)
     return make_digit_grid(task, max_operand)
 
 
 def grid_of(options: GridOptions) -> Grid:
-    """The grid that a command's options name."""
+    """The grid that a command's options describe."""
     if options.digit is None:
         return make_grid(options.expression, options.max_operand)
     limits = limits_of(options.limits, "--digit")
@@ -149,7 +156,7 @@ def grid_prompts(
     """The prompts of a grid's pairs, and their answers' token ids, (N,).
 
     Raises:
-        UserError: the template breaks a rule; it is named by `where`.
+        UserError: the template breaks a rule; the message calls it `where`.
     """
     if grid.problems is not None:
         check_fields(template, where)

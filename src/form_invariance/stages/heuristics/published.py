@@ -1,7 +1,7 @@
 """The published heuristic scores (Nikankin et al. 2025), to the last digit; only its crashes are fixed.
 
 Its known faults are kept here and corrected in `strict`: the size of an operand range is counted on the first
-operand for both, top sizes are not the sizes of the classes, base rates are ignored.
+operand for both, the number of top pairs is not the size of the class, base rates are ignored.
 """
 
 import math
@@ -18,11 +18,11 @@ from form_invariance.stages.heuristics.pairs import LARGEST_ANSWER, Grid, operan
 from form_invariance.stages.heuristics.ranking import Ranking
 
 PATTERNS = 5
-"""The most frequent patterns of a list that are kept."""
+"""This many most frequent patterns of a neuron's top pairs are kept."""
 MULTI_TOP, MULTI_SHARE = 1000, 0.95
 _PLACES = ("1..", ".1.", "11.", "..1", "1.1", ".11", "111")
 """Which digits a wildcard pattern fixes, in the published order."""
-# Of division. The first three are all its ranges that hold the answer 0.
+# Division drops these. The first three are all its ranges that contain the answer 0.
 _DROPPED = {
     "result_range_0_100",
     "result_range_0_10",
@@ -42,12 +42,12 @@ def _factor(grid: Grid) -> float:
 
 
 def _capped(grid: Grid, size: int) -> int:
-    """The published remedy for unbalanced results."""
+    """A heuristic's size, limited as published for the operators whose results are unbalanced."""
     return min(size, grid.max_operand) if grid.kind in ("multiplication", "division") else size
 
 
 def _sizes(grid: Grid) -> dict[str, int]:
-    """How many top pairs each heuristic looks at whose class does not depend on the neuron."""
+    """The number of top pairs that each heuristic is scored on, for those whose class depends on no neuron."""
     most, factor = grid.max_operand, _factor(grid)
     sizes = {}
     for name, modulus in moduli(grid):
@@ -55,7 +55,7 @@ def _sizes(grid: Grid) -> dict[str, int]:
         size = int(each * most * factor) if name.startswith("op") else int(each**2 * factor)
         sizes[name] = _capped(grid, size) if of_result(name) else size
     for start, end in operand_ranges(grid):
-        # For op2 as well: the published cache does not know the operand.
+        # The published cache has no key for the operand, so op2 has the size of op1.
         first = int(members_of(f"op1_range_{start}_{end}", grid).sum())
         both = f"both_operands_range_{start}_{end}"
         sizes |= {f"{prefix}_range_{start}_{end}": first for prefix in ("op1", "op2")}
@@ -83,7 +83,7 @@ def _counters(grid: Grid) -> list[tuple[list[str], np.ndarray, Counter]]:
 
 @cache
 def _pattern_codes() -> tuple[np.ndarray, list[str], np.ndarray]:
-    """For each number 0..999 the codes of its seven patterns; the patterns' texts; their fixed digits."""
+    """The codes of the seven patterns of each number 0..999, (1000, 7); each code's text, and its fixed digits."""
     codes: dict[str, int] = {}
     table = []
     for number in range(LARGEST_ANSWER + 1):
@@ -99,7 +99,7 @@ def _pattern_codes() -> tuple[np.ndarray, list[str], np.ndarray]:
 def _patterns(values: np.ndarray, prefix: str) -> list[tuple[int, str, float]]:
     """(neuron, heuristic, score) of the most frequent patterns in each row of values (neurons, size).
 
-    The five most frequent are chosen first, then those that are ranges (fixed first, open last digit) go.
+    The five most frequent are chosen first; then those that are ranges (fixed first, open last digit) are dropped.
     """
     table, texts, fixed = _pattern_codes()
     rows, size = values.shape
@@ -126,7 +126,11 @@ def _patterns(values: np.ndarray, prefix: str) -> list[tuple[int, str, float]]:
 
 
 def _multi(order: np.ndarray, grid: Grid) -> list[tuple[int, str, float]]:
-    """(neuron, heuristic, score) of neurons whose top thousand pairs have two to five answers."""
+    """(neuron, heuristic, score) of neurons with two to five answers in 95 % of their top pairs.
+
+    Args:
+        order: top pairs of each neuron, (neurons, at most `MULTI_TOP`).
+    """
     top = grid.answer[order[:, :MULTI_TOP]]
     width = int(grid.answer.max()) + 1
     flat = (top + np.arange(len(top))[:, None] * width).ravel()
@@ -147,10 +151,11 @@ def _multi(order: np.ndarray, grid: Grid) -> list[tuple[int, str, float]]:
 
 
 def _cancel_zeros(table: pd.DataFrame) -> pd.DataFrame:
-    """Multiplication: a neuron for the answer 000 scores nothing for what all zeros share."""
+    """Multiplication: a neuron whose top pairs all have the answer 000 scores 0 for what all zeros share."""
     zero = table.loc[(table["heuristic"] == "result_value_000") & (table["score"] == 1.0), "neuron"]
     cancelled = table["neuron"].isin(zero) & table["heuristic"].isin(_ZEROED)
-    first = ~table.duplicated(["neuron", "heuristic"])  # Of two rows of one name the published code finds one.
+    # Of two rows of one heuristic, the published code changes only the first.
+    first = ~table.duplicated(["neuron", "heuristic"])
     return table.assign(score=table["score"].mask(cancelled & first, 0.0))
 
 
@@ -163,7 +168,7 @@ def score(operand: Sequence[Ranking], result: Sequence[Ranking], grid: Grid, flo
         floor: rows with a lower score are left out.
 
     Returns:
-        Columns neuron, heuristic, score. A pattern may have two rows, one of the highest and one of the lowest
+        Columns neuron, heuristic, score. A pattern may have two rows, one for the highest and one for the lowest
         activations.
     """
     tables = []
@@ -171,7 +176,7 @@ def score(operand: Sequence[Ranking], result: Sequence[Ranking], grid: Grid, flo
         if not rankings:
             continue
         names, sizes, hits = _counters(grid)[of_results]
-        # Where activations tie, the pairs count in the grid's order.
+        # Rankings without ties: tied pairs count in the grid's order.
         orders = [Ranking(ranking.order) for ranking in rankings]
         shares = np.stack([np.maximum(*hits(order)) for order in orders]) / np.maximum(sizes, 1)
         row, column = np.nonzero(shares >= floor)
@@ -190,7 +195,7 @@ def score(operand: Sequence[Ranking], result: Sequence[Ranking], grid: Grid, flo
 
 
 def _dependent(orders: Sequence[Ranking], grid: Grid, result: bool) -> list[tuple[int, str, float]]:
-    """Heuristics that each neuron's own top pairs suggest: (neuron, heuristic, score)."""
+    """(neuron, heuristic, score) of the heuristics that each neuron's top pairs suggest."""
     size = int(grid.max_operand * _factor(grid))
     top, bottom = (np.stack([ranking.order[::step][:size] for ranking in orders]) for step in (1, -1))
     if not result:

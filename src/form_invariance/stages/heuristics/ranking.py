@@ -1,4 +1,4 @@
-"""The pairs of a grid in the order of a map's activations, and where activations tie."""
+"""The pairs of a grid in the order of a map's activations, with the ties."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,13 @@ import numpy as np
 class Ranking:
     """The pairs of one map, the highest activation first, ties in the grid's order.
 
-    Where ties are broken at random, each tied pair is among the top n with the share of its tied pairs that are.
+    Expected numbers are those of ties broken at random: if a cut splits a tie, each of its pairs counts with the
+    share of the tie that lies before the cut.
     """
 
     order: np.ndarray  # (N,) int64
     starts: np.ndarray | None = None
-    """Where tied pairs begin in the order, ascending, and N at the end; None: no ties."""
+    """The positions where groups of tied pairs begin, ascending, then N; None: no ties."""
 
     @property
     def constant(self) -> bool:
@@ -22,7 +23,7 @@ class Ranking:
         return self.starts is not None and len(self.starts) == 2
 
     def around(self, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Start and end of the tied pairs that each cut of the order splits; twice the cut if it splits none."""
+        """Start and end of the tie that each cut of the order splits; both are the cut where it splits none."""
         if self.starts is None:
             return cuts, cuts
         tie = np.searchsorted(self.starts, cuts, side="right")
@@ -30,7 +31,7 @@ class Ranking:
         return start, np.where(start == cuts, cuts, end)
 
     def top(self, cut: int, weights: np.ndarray) -> np.ndarray:
-        """Sum of the weights (N, ...) of the top `cut` pairs, the expected one where a tie is split."""
+        """Sum of the weights (N, ...) of the top `cut` pairs; the expected sum if the cut splits a tie."""
         start, end = (int(edge) for edge in self.around(np.array(cut)))
         whole = weights[self.order[:start]].sum(0)
         if start == end:
@@ -38,7 +39,7 @@ class Ranking:
         return np.asarray(whole + weights[self.order[start:end]].sum(0) * (cut - start) / (end - start))
 
     def among(self, pairs: np.ndarray) -> "Ranking":
-        """The ranking of some of the pairs (bool, (N,)) alone, by their numbers among these."""
+        """The ranking of a subset of the pairs (bool, (N,)), which are numbered anew from 0."""
         kept = pairs[self.order]
         order = (np.cumsum(pairs) - 1)[self.order[kept]]
         if self.starts is None:
@@ -49,10 +50,10 @@ class Ranking:
 def rank(values: np.ndarray) -> Ranking:
     """The ranking of a map (N,) in float32; 0.0 and -0.0 tie.
 
-    A value's bits and its place are sorted as one integer, which is several times faster than a stable `argsort`.
+    The bits of a value and its position are sorted as one integer, several times faster than a stable `argsort`.
     """
     bits = (0 - values.astype(np.float32)).view(np.int32)
-    # The bits of negative numbers count backwards.
+    # As integers, the bits of negative floats are in reverse order.
     keys = (bits ^ (bits >> 31 & 0x7FFFFFFF)).astype(np.int64)
     keys <<= 32
     keys |= np.arange(len(values))

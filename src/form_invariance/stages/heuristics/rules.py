@@ -1,4 +1,4 @@
-"""All rules of the strict mode over a grid, each class of pairs once."""
+"""The rules of the strict mode on a grid."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ from form_invariance.stages.heuristics.names import DIGIT, of_result
 from form_invariance.stages.heuristics.pairs import Grid, operand_ranges, result_ranges
 
 SMALLEST = 5
-"""Pairs that a rule must hold for: the top pairs of a smaller rule may be a few outliers."""
+"""A rule must hold for this many pairs: the top pairs of a smaller rule may be a few outliers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """The rules of a grid, and the columns of each kind."""
+    """The rules of a grid."""
 
     classes: list[PairClass]
     sizes: np.ndarray  # (rules,)
     base: np.ndarray
-    """Share of the grid that each rule holds for, (rules,)."""
+    """The share of the grid for which each rule holds, (rules,)."""
     result: np.ndarray
     """Which rules are read from the KV map, (rules,) bool."""
 
@@ -28,7 +28,7 @@ class Rules:
 def _values_and_patterns(prefix: str, values: np.ndarray, patterns: bool) -> Iterator[str]:
     texts = [f"{value:03d}" for value in np.unique(values).tolist()]
     yield from (f"{prefix}_value_{text}" for text in texts)
-    # A fixed first and an open last digit is a range.
+    # A pattern with a fixed first and an open last digit is a range.
     for fixed in ((1,), (2,), (0, 2), (1, 2)) if patterns else ():
         shown = {
             "".join(digit if position in fixed else "." for position, digit in enumerate(text)) for text in texts
@@ -37,7 +37,7 @@ def _values_and_patterns(prefix: str, values: np.ndarray, patterns: bool) -> Ite
 
 
 def _names(grid: Grid) -> Iterator[str]:
-    """Simpler rules first: of two with the same pairs the first is kept."""
+    """Names of rules, simpler ones first: of two rules with the same pairs the first is kept."""
     yield from (name for name, _ in moduli(grid))
     yield from ("same_operand", "carry_1")
     for start, end in operand_ranges(grid):
@@ -50,7 +50,7 @@ def _names(grid: Grid) -> Iterator[str]:
 
 
 def make_rules(grid: Grid) -> Rules:
-    """Every rule of the grid, each class once; a class of fewer than five pairs, or of all pairs, is left out."""
+    """The rules of a grid, one for each class of pairs. A class of fewer than five pairs, or of all, has none."""
     total = len(grid.a)
     seen: set[bytes] = set()
     classes = []

@@ -11,7 +11,7 @@ from form_invariance.stages.heuristics.ranking import Ranking
 
 LAGS = (1, 2, 4, 8, 16, 32)
 SHORTEST, LENGTHS = 0.3, 60
-"""Shortest correlation length of a random map, in operands, and how many there are up to the grid's side."""
+"""Correlation lengths of random maps: the shortest, in operands, and how many there are up to the grid's side."""
 
 
 @lru_cache(maxsize=2 * LENGTHS)
@@ -28,8 +28,8 @@ def gaussian_field(
     """A Gaussian random map of mean 0 and variance 1, (A, B) float32.
 
     Args:
-        lengths: along the first and the second operand; the covariance at the distance (x, y) is
-            exp(-x² / (2 lengths[0]²) - y² / (2 lengths[1]²)), in operands.
+        lengths: correlation lengths along the first and the second operand, in operands: the covariance at the
+            distance (x, y) is exp(-x² / (2 lengths[0]²) - y² / (2 lengths[1]²)).
         white: share of the variance that is white noise.
     """
     first, second = (_root(side, length) for side, length in zip(shape, lengths, strict=True))
@@ -42,10 +42,10 @@ def gaussian_field(
 
 
 def random_maps(grid: Grid, count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Random maps on a grid's pairs, (N,) each, of every correlation length from white noise to the grid's side.
+    """Random maps on a grid's pairs, (N,) each, with correlation lengths from `SHORTEST` to the grid's side.
 
-    A third has one length along both operands, the others have two. A tenth is white noise, and some of the others
-    contain white noise.
+    A third of the maps have the same length along both operands, the others have two. A tenth of all maps are
+    white noise, a fifth of the rest contain some.
     """
     shape = int(np.ptp(grid.a)) + 1, int(np.ptp(grid.b)) + 1
     position = (grid.a - grid.a.min()) * shape[1] + grid.b - grid.b.min()
@@ -59,7 +59,7 @@ def random_maps(grid: Grid, count: int, rng: np.random.Generator) -> Iterator[np
 
 @lru_cache(maxsize=2)
 def _normal_scores(total: int) -> np.ndarray:
-    """Normal scores of ranks in steps of a half, (2 x total + 1,): tied pairs have the mean of their ranks."""
+    """Normal scores of ranks in steps of a half, (2 x total + 1,): tied pairs share the mean of their ranks."""
     return ndtri((total - np.arange(2 * total + 1) / 2) / total).astype(np.float32)
 
 
@@ -67,7 +67,8 @@ def _shifts(along: np.ndarray, across: np.ndarray) -> tuple[np.ndarray, int, lis
     """Lay the pairs out in rows, so that a lag along one operand is a shift by whole rows.
 
     Returns:
-        The position of each pair (N,), the number of positions, and each lag's shift and number of pairs of pairs.
+        The position of each pair (N,), the number of positions, and for each lag its shift and how often two pairs
+        are at this lag.
     """
     width, rows = int(np.ptp(across)) + 1, int(np.ptp(along)) + 1
     position = (along - along.min()) * width + across - across.min()
@@ -85,7 +86,7 @@ def _sides(grid: Grid) -> list[tuple[np.ndarray, int, list[tuple[int, int]]]]:
 def autocorrelation(ranking: Ranking, grid: Grid) -> np.ndarray:
     """Autocorrelation of a map's normal scores at short lags along either operand, (2 x lags,).
 
-    It follows from the order of the activations alone. A constant map has 0, and so has a lag without pairs.
+    It depends on the order of the activations alone. It is 0 for a constant map, and at a lag beyond the grid.
     """
     total = len(grid.a)
     result = np.zeros((2, len(LAGS)))

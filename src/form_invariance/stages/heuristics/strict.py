@@ -1,9 +1,9 @@
 """Heuristic labels with the published algorithm's faults corrected (method, section 12, points 1 and 2).
 
 Each rule of size n is scored on the top n pairs, with fractional credit for ties; n is counted on the rule's own
-operand. Two rules that hold for the same pairs count once. A label needs a share of 0.6 beyond chance, and more
-evidence than equally smooth random maps have for any rule. A rule that a neuron's better labels already explain
-is not a label.
+operand. Two rules that hold for the same pairs count once. A label needs a share of `threshold` beyond chance, and
+more evidence than equally smooth random maps have for any rule. A rule that a neuron's better labels already
+explain is not a label.
 """
 
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ from form_invariance.stages.heuristics.ranking import Ranking
 from form_invariance.stages.heuristics.rules import SMALLEST, Rules
 
 SIGNIFICANCE = 0.01
-"""Chance that a smooth random map gets any label at all."""
+"""The probability that a smooth random map gets any label."""
 COLUMNS = ["neuron", "heuristic", "score", "base_rate", "lift", "p_value", "label"]
 
 
 def beyond_chance(score: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """The share beyond what the rule's size gives: 0 at the base rate, 1 at a perfect score."""
+    """A score relative to its base rate: 0 at the base rate, 1 at a perfect score."""
     return (score - base) / (1 - base)
 
 
@@ -40,7 +40,7 @@ def score(
     threshold: float = 0.6,
     floor: float = 0.0,
 ) -> pd.DataFrame:
-    """Score of every neuron and rule with its base rate, lift and p, and the labels.
+    """The score, base rate, lift and p of every neuron and rule, and the labels.
 
     Args:
         operand: rankings by the K maps, the neurons' last-token activations.
@@ -73,21 +73,21 @@ def score(
 
 @lru_cache(maxsize=2)
 def _counters(rules: Rules, grid: Grid) -> list[tuple[np.ndarray, Counter]]:
-    """Which rules are read from the K map, and a counter of these; then the same of the KV map."""
+    """The columns of the rules that are read from the K map, and their counter; then those of the KV map."""
     kinds = np.flatnonzero(~rules.result), np.flatnonzero(rules.result)
     return [(columns, counter([rules.classes[column] for column in columns], grid)) for columns in kinds]
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rules of one neuron that reach the smallest score, in their order."""
+    """The rules whose score for one neuron is at least the floor, in their order."""
 
     classes: list[PairClass]
     scores: np.ndarray
     base: np.ndarray
     p: np.ndarray
     bottom: np.ndarray
-    """Whether the lowest pairs have the higher score, bool."""
+    """Whether the lowest pairs score higher than the top pairs, bool."""
 
 
 def _rows(rankings: tuple[Ranking, Ranking], grid: Grid, null: Null, floor: float) -> _Rows:
@@ -110,14 +110,17 @@ def _rows(rankings: tuple[Ranking, Ranking], grid: Grid, null: Null, floor: floa
 
 
 def _unexplained(rows: _Rows, significant: np.ndarray, rankings: Sequence[Ranking], threshold: float) -> list[int]:
-    """Which of a neuron's significant rows are labels: the best first, then what it does not explain.
+    """Choose the labels among a neuron's significant rows, in descending order of evidence.
 
-    A row of another family than the labels so far must reach the threshold once more among the pairs that
-    those labels do not hold for.
+    Earlier labels of other families explain the pairs for which they hold. A row must also reach the threshold on
+    the pairs that they do not explain.
 
     Args:
-        significant: numbers of the rows.
-        rankings: by the K map and by the KV map.
+        significant: indices of the rows.
+        rankings: rankings by the K map and by the KV map.
+
+    Returns:
+        Indices of the labels' rows.
     """
     sizes = np.array([rows.classes[row].size for row in significant], dtype=float)
     strength = evidence(rows.scores[significant], rows.base[significant], sizes)
@@ -138,10 +141,10 @@ def _unexplained(rows: _Rows, significant: np.ndarray, rankings: Sequence[Rankin
 def _remains(
     mask: np.ndarray, explained: np.ndarray, ranking: Ranking, threshold: float, bottom: bool = False
 ) -> bool:
-    """Whether a rule is still over-represented among the top pairs that no other family's label holds for.
+    """Whether a rule still reaches the threshold beyond chance on the pairs that are not explained.
 
     Args:
-        bottom: look at the lowest pairs.
+        bottom: score the lowest pairs, not the top ones.
     """
     left = (mask & ~explained)[~explained]
     size, total = int(left.sum()), len(left)

@@ -36,7 +36,7 @@ HEURISTICS = Schema(
 
 
 def strict_labels(heuristics: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a heuristics table that are strict labels of observed activations."""
+    """The rows of a heuristics table that are strict labels from observed activations."""
     mode, activations = heuristics["mode"], heuristics["activations"]
     return heuristics[(mode == "strict") & (activations == "observed") & heuristics["label"]]
 
