@@ -1,4 +1,4 @@
-"""The candidates: the neurons that the first stage passes on to exact patching."""
+"""The candidates: the neurons that attribution selects for exact patching."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -16,27 +16,24 @@ from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.statistics import ranks
 
 _OBJECTIVES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    # At the clean run ∂IE = ½ ∂(logit[r'] - logit[r]) exactly: the normalisers of the log-probabilities cancel.
+    # At the clean run ∂IE = ½ ∂(logit[r'] - logit[r]): the normalisers of the log-probabilities cancel.
     "indirect_effect": lambda z, answers: 0.5 * z.gather(1, answers).diff(),
     "probability": lambda z, answers: -z.softmax(-1).gather(1, answers[:, :1]),
 }
-"""What has an effect's gradient at the clean run, (B, 1), from logits (B, V) and the answers (B, 2)."""
+"""A function (B, 1) of logits (B, V) and answers (B, 2) that has the gradient of the effect at the clean run."""
 
 
 def effect_gradient(
     model: Decoder, cache: LastTokenCache, answers: Tensor, metric: str = "indirect_effect"
 ) -> Tensor:
-    """Gradient of an effect with respect to the last token's neurons, at the clean run.
+    """Gradient of the effect with respect to the last token's neurons at the clean run, (late layers, B, m).
 
     Only the last token's path through the late layers is differentiated, and no weight's gradient is kept.
 
     Args:
-        cache: of the clean prompts.
+        cache: the clean prompts' cache.
         answers: token ids of the clean and of the corrupt answer, (B, 2).
-        metric: of `indirect_effect.RANKINGS`.
-
-    Returns:
-        (late layers, B, m).
+        metric: a metric of `indirect_effect.RANKINGS`.
     """
     activations: list[Tensor] = []
 
@@ -67,7 +64,7 @@ def attribute(
         corrupt: the corrupt prompts' last-token activations, (late layers, P, m).
         answers: token ids of the clean and of the corrupt answer, (P, 2).
         first: first late layer.
-        metric: of `indirect_effect.RANKINGS`.
+        metric: a metric of `indirect_effect.RANKINGS`.
 
     Returns:
         (a_corrupt - a_clean) · ∂effect/∂a, (late layers, P, m), float32.
@@ -88,11 +85,11 @@ def attribution_table(effects: np.ndarray, first: int, candidates: int) -> pd.Da
     Args:
         effects: from `attribute`, (late layers, P, m).
         first: first late layer.
-        candidates: how many neurons of a layer go on to exact patching; all where it has fewer.
+        candidates: number of neurons of a layer that go on to exact patching; all if it has fewer.
 
     Returns:
-        The attribution table; ties are broken by the neuron's index. The standard deviation is the
-        sample one, 0 for a single prompt.
+        The attribution table; ties are broken by the neuron's index. The standard deviation is the sample standard
+        deviation, 0 for a single prompt.
     """
     tables = []
     for late, values in enumerate(effects.astype(np.float64)):
@@ -126,8 +123,8 @@ def first_stage(run: Run, train: TrainPrompts, candidates: int, metric: str = "i
     """The attribution table of a cell, by the first draw of corrupt partners.
 
     Args:
-        candidates: how many neurons of a layer go on to exact patching.
-        metric: of `indirect_effect.RANKINGS`.
+        candidates: number of neurons of a layer that go on to exact patching.
+        metric: a metric of `indirect_effect.RANKINGS`.
     """
     corrupt = corrupt_activations(run, train.partners[0])
     effects = attribute(run.model, train.tokens, corrupt, train.answers[0], run.first, metric=metric)

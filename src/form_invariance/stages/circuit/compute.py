@@ -22,7 +22,7 @@ def circuit_table(cells: Mapping[str, Effects], ks: Sequence[int]) -> pd.DataFra
 
 
 def halves_table(cells: Mapping[str, Effects], ks: Sequence[int]) -> pd.DataFrame:
-    """The shared circuits if one half of its train prompts ranks each format's neurons, or the other."""
+    """The shared circuits from rankings by the first half of each format's train prompts, and by the second."""
     halves = zip(*(cell.halves() for cell in cells.values()), strict=True)
     tables = [
         circuit_table(dict(zip(cells, half, strict=True)), ks).assign(half=number)
@@ -46,7 +46,7 @@ def read_circuits(path: Path, ks: Sequence[int], late: range, width: int) -> dic
 
 
 def read_halves(path: Path, ks: Sequence[int], late: range, width: int) -> dict[str, dict[int, np.ndarray]]:
-    """By the name of a half of the train prompts (`HALVES`), the shared circuits as in `read_circuits`."""
+    """As `read_circuits`, the shared circuits by either half of the train prompts; keys are from `HALVES`."""
     table = read_table(path, CIRCUIT_HALVES)
     by_half = {name: table[table["half"] == number] for number, name in enumerate(HALVES, 1)}
     return {name: {k: circuit_members(rows, k, late, width) for k in ks} for name, rows in by_half.items()}

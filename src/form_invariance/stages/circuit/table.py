@@ -16,10 +16,10 @@ CIRCUIT_HALVES = Schema(
 
 
 def neurons_of(circuit: pd.DataFrame, k: int) -> pd.DataFrame:
-    """The neurons of the circuit at k, in order of layer and number."""
+    """The neurons of the circuit at k, sorted by layer and neuron."""
     return circuit[circuit["k"] == k].sort_values(["layer", "neuron"])
 
 
 def by_layer(neurons: pd.DataFrame) -> dict[int, np.ndarray]:
-    """The numbers of neurons by layer, from rows in order of layer and number."""
+    """The indices of neurons by layer, layers in ascending order."""
     return {int(str(layer)): rows["neuron"].to_numpy() for layer, rows in neurons.groupby("layer")}

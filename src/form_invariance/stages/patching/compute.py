@@ -40,19 +40,19 @@ def patch_neurons(
     Every batch has one row that patches nothing (`effects_beside_clean`).
 
     Args:
-        cache: of the clean prompts.
+        cache: the clean prompts' cache.
         layer: a late layer.
         candidates: neurons of that layer, (C,).
         corrupt: the candidates' activations at the corrupt prompts' last token, (B, C).
         answers: token ids of the clean and of the corrupt answer, (B, 2).
-        near: of the same prompts; None reads out every patch in full.
-        metric: of `indirect_effect.RANKING_METRICS`.
+        near: near readout of the same prompts; None reads out every patch in full.
+        metric: a metric of `indirect_effect.RANKING_METRICS`.
 
     Returns:
         Effects, and changes of the clean answer's probability, (2, B, C), float32.
 
     Raises:
-        RuntimeError: replay disagrees with the ordinary pass, or an effect is no finite number of float32.
+        RuntimeError: replay disagrees with the ordinary pass, or an effect is not finite in float32.
     """
     late = layer - cache.first
     change = corrupt - cache.neurons[late][:, candidates]  # (B, C)
@@ -93,8 +93,8 @@ def patch_layers(
         corrupt: last-token activations of the corrupt prompts, (S, late layers, P, m).
         answers: token ids of the clean and of each draw's corrupt answer, (S, P, 2).
         done: called after each piece with its number of single patches.
-        readouts: says how the patches are read out, and counts them.
-        metric: of `indirect_effect.RANKING_METRICS`.
+        readouts: how the patches are read out; counts them.
+        metric: a metric of `indirect_effect.RANKING_METRICS`.
 
     Returns:
         For each late layer (2, S, P, C), float32: effects, and changes of the clean answer's probability.
@@ -130,7 +130,7 @@ def patch_layers(
 def patch_candidates(
     run: Run, train: TrainPrompts, candidates: dict[int, Tensor], metric: str = "indirect_effect"
 ) -> dict[int, Tensor]:
-    """Exact effects of the candidates (C,) of some late layers, with progress; returns as `patch_layers` does."""
+    """`patch_layers` for a cell's train prompts, with progress."""
     corrupt = torch.stack([corrupt_activations(run, partners) for partners in train.partners])
     patches = sum(map(len, candidates.values())) * len(train.tokens) * len(corrupt)
     done = Progress(patches, "patches").add

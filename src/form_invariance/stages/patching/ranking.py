@@ -9,14 +9,14 @@ from form_invariance.experiment.membership import layers_in
 from form_invariance.statistics import ranks
 
 CHECKED = 50
-"""Neurons of a layer whose recall is checked."""
+"""Recall is checked for this many best neurons of each layer."""
 
 
 def rank_cell(tensors: Mapping[str, np.ndarray], attribution: pd.DataFrame) -> pd.DataFrame:
-    """The ranking table from the effects, each the mean over the draws of corrupt partners.
+    """The ranking table from exact effects, which are averaged over the draws of corrupt partners.
 
     Args:
-        tensors: those of `membership.to_tensors`.
+        tensors: arrays as from `membership.to_tensors`.
         attribution: the attribution table, for the stage-1 columns.
     """
     tables = []
@@ -43,10 +43,10 @@ def rank_cell(tensors: Mapping[str, np.ndarray], attribution: pd.DataFrame) -> p
 
 
 def recall_of_attribution(ranking: pd.DataFrame, attribution: pd.DataFrame) -> float | None:
-    """The share of a layer's exact `CHECKED` best that are among as many by attribution, mean over the layers.
+    """The share of a layer's `CHECKED` best by exact effect that are also `CHECKED` best by attribution.
 
-    A neuron without any effect is in no circuit, so it cannot be missed. None where nothing has an effect; None
-    also where some neurons were not patched, because their effects are unknown.
+    The mean over layers. A neuron with the effect 0 is in no circuit, so it is not counted. None if no neuron has
+    an effect, or if some neurons were not patched, because their effects are unknown.
     """
     best = ranking[(ranking["rank"] <= CHECKED) & (ranking["ie_mean"] != 0)]
     if len(ranking) < len(attribution) or best.empty:

@@ -37,23 +37,27 @@ _FIT_BYTES = 2**24
 def choose_prompts(
     censuses: Mapping[tuple[str, str], pd.DataFrame], prompts: int, seed: int, *, apart: bool = True
 ) -> pd.DataFrame:
-    """Correctly answered prompts of every operator, and the split each belongs to.
+    """Correctly answered prompts of every operator, and the split of each.
 
     Args:
         censuses: census tables by (format, operator).
-        prompts: how many of each operator at most; several formats share them, and their pairs, out.
-        apart: if not, each format has as many, and a pair may come in several.
+        prompts: largest number of prompts of each operator.
+        apart: divide this number, and the pairs, among the formats. If False, each format has up to this number,
+            and formats may share a pair.
 
     Returns:
         Columns format, operator, a, b, answer_token, fields, prompt, split (test, held_out or fitted; the latter
         two are the training prompts).
+
+    Raises:
+        UserError: the model answers no uniform pair of a cell correctly.
     """
     formats = list(dict.fromkeys(name for name, _ in censuses))
     parties = len(formats) if apart else 1
     share = -(-prompts // parties)
     parts = []
     for (name, operator), census in censuses.items():
-        # No pair comes in two formats: a probe over all of them then sees as many pairs as that of one alone.
+        # Formats have different pairs, so a probe over all formats sees as many pairs as a probe of one format.
         order = generator(seed, "probe", operator).permutation(len(census))
         usable = census.iloc[order[formats.index(name) % parties :: parties]]
         usable = usable[usable["correct"] & usable["uniform"]].head(share)
@@ -65,7 +69,7 @@ def choose_prompts(
     pair, pairs = pd.factorize(pd.MultiIndex.from_arrays([low, high]), sort=True)
     quantile = generator(seed, "probe-split").permutation(len(pairs)) / len(pairs)
     for _, rows in prompt_rows.groupby(["format", "operator"], sort=False).indices.items():
-        # A few prompts may all be drawn into the training set; the first of their pairs is tested then.
+        # If all prompts of a cell are drawn for training, the pair with the smallest quantile is tested.
         first = pair[rows][quantile[pair[rows]].argmin()]
         quantile[first] = min(quantile[first], TEST_SHARE / 2)
     quantile = quantile[pair]
@@ -79,9 +83,9 @@ def residuals(model: Decoder, groups: Sequence[tuple[Tensor, Tensor]], positions
     """Residual stream after every layer at some positions, (layers, positions, prompts, d), float32.
 
     Args:
-        groups: prompts of one length: the rows that they take in the result (B,), and their token ids (B, T).
-        positions: counted from the last token.
-        label: what the progress line calls the work.
+        groups: for prompts of one length, their rows in the result (B,), and their token ids (B, T).
+        positions: positions counted from the last token.
+        label: name of the work in the progress line.
     """
     layers, d = model.config.n_layers, model.config.d_model
     total = sum(len(rows) for rows, _ in groups)
@@ -104,18 +108,21 @@ def residuals(model: Decoder, groups: Sequence[tuple[Tensor, Tensor]], positions
 
 @dataclass
 class Task:
-    """One set of probes: which prompts train them, and which sets of prompts test them."""
+    """One set of probes, with the prompts that train them and the sets of prompts that test them."""
 
-    trained: str  # formats, joined by +
+    trained: str  # training formats, joined by +
     operator: str
     train: np.ndarray  # bool, (prompts,)
     tests: dict[str, np.ndarray]  # by format(s): bool, (prompts,)
 
 
 def tasks(prompt_rows: pd.DataFrame) -> Iterator[Task]:
-    """Probes to fit: each format and all formats together, over all operators and for each of them.
+    """The probes to fit: for each format and for all together, over all operators and for each.
 
-    Every probe is tested on its own format and on every other.
+    Every probe is tested on each format and on all together.
+
+    Raises:
+        UserError: no prompt is left to train or to test a probe.
     """
     formats, operators = list(prompt_rows["format"].unique()), list(prompt_rows["operator"].unique())
     sets = {name: (prompt_rows["format"] == name).to_numpy() for name in formats}
@@ -138,8 +145,8 @@ def tasks(prompt_rows: pd.DataFrame) -> Iterator[Task]:
 
 
 def _rows(task: Task, answers: np.ndarray, positions: range, accuracy: np.ndarray) -> pd.DataFrame:
-    """The table's rows of one set of probes, from `_accuracies` as (2, test sets, layers, positions)."""
-    # Of equally frequent answers the smallest is the majority's.
+    """The table rows of one set of probes; `accuracy` is from `_accuracies`, (2, test sets, layers, positions)."""
+    # If several answers are most frequent, the smallest is the majority answer.
     values, counts = np.unique(answers[task.train], return_counts=True)
     most = values[counts.argmax()]
     layer, position = np.meshgrid(range(accuracy.shape[2]), positions, indexing="ij")
@@ -168,8 +175,9 @@ def _accuracies(x: Tensor, labels: Tensor, shuffled: Tensor, held_out: Tensor, t
 
     Args:
         x: residual streams of all prompts, (G, prompts, d).
-        labels: answers, (prompts,); `shuffled` the same, the training prompts' answers permuted among them.
-        held_out: training prompts that the shrinkage is chosen by, bool, (prompts,).
+        labels: answers, (prompts,).
+        shuffled: the answers with those of the training prompts permuted, (prompts,).
+        held_out: training prompts that choose the shrinkage, bool, (prompts,).
     """
     train = torch.from_numpy(task.train).to(x.device)
     tests = [torch.from_numpy(members).to(x.device) for members in task.tests.values()]
@@ -192,10 +200,10 @@ def run(
     Args:
         prompt_rows: prompts, from `choose_prompts`.
         seed: seed of the shuffled answers.
-        last_only: probe the last token alone (prompts of several formats have nothing else in common).
+        last_only: probe the last token alone, which is all that prompts of several formats have in common.
 
     Returns:
-        The probe table without token.
+        The probe table without its column token.
     """
     groups = [
         (torch.from_numpy(places)[rows], tokens)
@@ -207,7 +215,7 @@ def run(
     skip = int(tokenizer.bos is not None)
     length = 1 if last_only else _positions(groups, skip)
     layers, width = model.config.n_layers, model.config.d_model
-    # Where not all positions' residual streams fit, the model runs several times.
+    # If the residual streams of all positions do not fit in memory, the model runs several times.
     at_once = max(1, working_bytes(model.device, _RESIDUAL_BYTES) // (4 * layers * len(prompt_rows) * width))
     probe_tasks = list(tasks(prompt_rows))
     parts = []
@@ -218,7 +226,7 @@ def run(
         for task in probe_tasks:
             if task.operator == ALL:
                 parts.append(probe_rows(x, prompt_rows, positions, task, seed))
-            elif start == 0:  # the last token alone, where the paper reads the answer
+            elif start == 0:  # only the last token, where the paper reads the answer
                 parts.append(probe_rows(x[:, :1], prompt_rows, positions[:1], task, seed))
     return pd.concat(parts, ignore_index=True)
 
@@ -242,11 +250,11 @@ def probe_rows(x: Tensor, prompt_rows: pd.DataFrame, positions: range, task: Tas
 
 
 def _positions(groups: Sequence[tuple[Tensor, Tensor]], skip: int) -> int:
-    """How many last positions are probed: all prompts have them, and one of an operator's prompts differs there.
+    """The number of last positions to probe: all prompts have them, and prompts of a group differ at the first.
 
     Args:
-        groups: as in `residuals`, each of one operator and length.
-        skip: 1 if prompts open with BOS.
+        groups: as in `residuals`; each has prompts of one format, operator and length.
+        skip: 1 if prompts begin with BOS.
     """
     beginnings = [int((tokens == tokens[:1]).all(0).long().cumprod(0).sum()) for _, tokens in groups]
     differing = max(tokens.shape[1] - same for (_, tokens), same in zip(groups, beginnings, strict=True))
@@ -254,9 +262,9 @@ def _positions(groups: Sequence[tuple[Tensor, Tensor]], skip: int) -> int:
 
 
 def token_labels(tokenizer: PromptTokenizer, prompt_rows: pd.DataFrame) -> list[str]:
-    """A readable label of each position, counted from the last: the token, or the field that it is a part of.
+    """A label of each position, counted from the last token, by the prompts of the first cell.
 
-    Taken from the first operator's prompts; a position that differs without being a part of one field is empty.
+    The label is the token if all prompts have the same, else the field that contains it, or empty if none does.
     """
     rows = prompt_rows[
         (prompt_rows[["format", "operator"]] == prompt_rows[["format", "operator"]].iloc[0]).all(axis=1)

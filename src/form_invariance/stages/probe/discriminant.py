@@ -1,9 +1,9 @@
-"""Linear discriminants in closed form, many at once: the probes of `probe`.
+"""Linear discriminants in closed form, many at once (method, section 3).
 
-Every class is a Gaussian around its mean, with one covariance for all classes; the most probable class is
-then linear in x. There is no optimiser, learning rate or number of steps, and a fit costs one solve of a
-(d, d) system, or of an (n, n) system where there are fewer examples than features. Features are scaled to a
-within-class variance of 1, and their correlations R shrunk to (1 - s) R + s I. Shapes:
+Every class is a Gaussian around its mean, with one covariance for all classes, so the scores of classes are linear
+in x. There is no optimiser, learning rate or number of steps. A fit solves one (d, d) system, or an (n, n) system
+if there are fewer examples than features. Features are scaled to a within-class variance of 1, and their
+correlations R are shrunk to (1 - s) R + s I. Shapes:
 
     G probes, n examples, d features, C classes
 """
@@ -14,26 +14,26 @@ import torch
 from torch import Tensor
 
 SHRINKAGES = (0.1, 0.5, 0.9)
-"""What `choose_shrinkage` chooses from."""
+"""The values among which `choose_shrinkage` chooses."""
 
 _SMALLEST = 1e-6
 
 
 @dataclass
 class Statistics:
-    """All that a fit needs to know of its training examples."""
+    """The moments of the training examples from which discriminants are solved."""
 
     center: Tensor  # (G, 1, d): mean of all examples
     scale: Tensor  # (G, 1, d): within-class standard deviation
     means: Tensor  # (G, C, d): class means, centred and scaled
-    within: Tensor  # (G, n, d): deviations from them, scaled so that R = within^T within
-    products: Tensor  # R (G, d, d), or within within^T (G, n, n) where that is smaller
+    within: Tensor  # (G, n, d): deviations from the class means, scaled so that R = within^T within
+    products: Tensor  # R (G, d, d), or within within^T (G, n, n) if that is smaller
     log_prior: Tensor  # (C,)
 
 
 @dataclass
 class Discriminant:
-    """Scores are ((x - center) / scale) @ weights + bias; the highest one wins."""
+    """The scores of classes are ((x - center) / scale) @ weights + bias; the highest wins."""
 
     center: Tensor  # (G, 1, d)
     scale: Tensor  # (G, 1, d)
@@ -42,23 +42,23 @@ class Discriminant:
 
 
 def statistics(x: Tensor, index: Tensor, classes: int) -> Statistics:
-    """Means and within-class correlations.
+    """The statistics of training examples.
 
     Args:
         x: training examples, (G, n, d).
-        index: their classes, (n,), each of 0..classes-1 at least once.
+        index: the examples' classes, (n,); each of 0..classes-1 occurs.
     """
     order = index.argsort(stable=True)
     counts = index.bincount(minlength=classes)
     center = x.mean(1, keepdim=True)
     x = x[:, order] - center
-    # Added in one order, on a GPU too: a scattered sum would differ from run to run.
+    # Sums have a fixed order: on a GPU a scattered sum would differ from run to run.
     means = torch.segment_reduce(x, "sum", lengths=counts.expand(len(x), -1).contiguous(), axis=1)
     means = means / counts[:, None]
     within = x - means.repeat_interleave(counts, dim=1)
     freedom = max(1, x.shape[1] - classes)
     scale = (within.square().sum(1, keepdim=True) / freedom).sqrt()
-    # A feature that never changes within a class must not be divided by zero.
+    # Avoid division by zero for a feature that is constant within classes.
     scale = scale.clamp_min(_SMALLEST * x.square().mean((1, 2), keepdim=True).sqrt()).clamp_min(1e-30)
     within = within / (scale * freedom**0.5)
     products = within @ within.mT if within.shape[1] < within.shape[2] else within.mT @ within
@@ -66,11 +66,7 @@ def statistics(x: Tensor, index: Tensor, classes: int) -> Statistics:
 
 
 def solve(moments: Statistics, shrinkage: Tensor) -> Discriminant:
-    """The discriminants of some statistics.
-
-    Args:
-        shrinkage: of each probe, (G,), above 0 and at most 1.
-    """
+    """The discriminants from statistics, and the shrinkage of each probe, (G,), above 0 and at most 1."""
     share = shrinkage[:, None, None]
     identity = torch.eye(moments.products.shape[-1], dtype=share.dtype, device=share.device)
     factor = torch.linalg.cholesky((1 - share) * moments.products + share * identity)
@@ -85,7 +81,7 @@ def solve(moments: Statistics, shrinkage: Tensor) -> Discriminant:
 
 
 def predict(probe: Discriminant, x: Tensor) -> Tensor:
-    """The most probable class of each example x (G, n, d), (G, n)."""
+    """The most probable class of each example x (G, n, d), as (G, n)."""
     scores = torch.baddbmm(probe.bias, (x - probe.center) / probe.scale, probe.weights)
     return scores.argmax(-1)
 
@@ -97,12 +93,12 @@ def fit(x: Tensor, labels: Tensor, shrinkage: Tensor) -> tuple[Discriminant, Ten
 
 
 def choose_shrinkage(x: Tensor, labels: Tensor, held_out: Tensor) -> Tensor:
-    """The shrinkage of each probe, (G,), that predicts held-out training examples best; of equals the largest.
+    """The shrinkage of each probe, (G,), that predicts held-out examples best; the largest if several do.
 
     Args:
         x: training examples, (G, n, d).
-        labels: (n,).
-        held_out: examples to choose by, bool, (n,); the others are fitted.
+        labels: the examples' labels, (n,).
+        held_out: which examples are predicted, bool, (n,); the others are fitted.
     """
     fitted = ~held_out
     if not held_out.any() or not fitted.any():

@@ -15,13 +15,13 @@ from form_invariance.stages.probe.table import PROBE
 from form_invariance.tables.columns import ALL
 
 INPUTS = {"probe": {"probe": PROBE}, "probe_positions": {"probe": PROBE}}
-"""By figure."""
+"""The input tables of each figure."""
 
 TOGETHER, BASELINE = "all formats together", "majority or shuffled answers"
 
 
 def probe(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
-    """One panel for all operators together, and one for each: accuracy with Wilson intervals, onsets marked."""
+    """Accuracy by layer with Wilson intervals and onsets: a panel for all operators together, and one for each."""
     table, across = _by_format(tables)
     operators, formats = (table[column].unique().tolist() for column in ("operator", "format"))
     alone, together = (
@@ -64,13 +64,13 @@ def _tested(rows: pd.DataFrame) -> str:
 
 
 _MOST_LABELS = 60
-"""The rotated labels that have room in two columns."""
+"""This many rotated labels fit in the width of two columns."""
 
 
 def probe_positions(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """A heat map of layer and position for each format; the last token is on the right.
 
-    Where there are more positions than labels have room for, each second, third, ... is labelled.
+    If there are more positions than labels fit, only every second, third, ... position has a label.
     """
     table, _ = _by_format(tables)
     rows = table[(table["operator"] == ALL) & (table["trained"] == table["tested"])]
