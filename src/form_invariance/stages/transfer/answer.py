@@ -37,7 +37,7 @@ _CONTRASTS = {
         "permuted donors",
     ),
 }
-"""By question: the contrast that answers it, and what it is."""
+"""For each question, the contrast that answers it, and its description."""
 
 _COPYING = {
     "beyond_the_answer": (
@@ -51,11 +51,11 @@ _COPYING = {
         "the override is arithmetic, not the answer alone",
     ),
 }
-"""Likewise, with donors that copy, and what follows if the difference is above zero."""
+"""For each question, the contrast with donors that copy, its description, and what follows if it is above zero."""
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
-    """Each question by its contrast, the first one with the rates."""
+    """One answer for each question, from its contrast; the first also has the rates."""
     contrasts = tables["contrasts"]
     contrasts = contrasts[(contrasts["k"] == k) & (contrasts["metric"] == RATE)]
     few = (contrasts["format"] == ALL) & (contrasts["prompts"] < FEWEST_PAIRS)
@@ -83,7 +83,7 @@ _BRACKETS = (
 
 
 def _difference(contrasts: pd.DataFrame) -> str:
-    """The difference over all cells with its interval, verdict and pairs."""
+    """The difference over all cells, with its interval, verdict and number of pairs."""
     (row,) = overall(contrasts).to_dict("records")
     value, low, high = (percent(float(row[column])) for column in ("difference", "low", "high"))
     word = str(row["verdict"])
@@ -93,7 +93,7 @@ def _difference(contrasts: pd.DataFrame) -> str:
 
 
 def _copied(contrasts: pd.DataFrame, question: str) -> str:
-    """What donors that copy say of the question; empty if there are none."""
+    """The sentence on donors that copy; empty if the question or the table has none."""
     if question not in _COPYING:
         return ""
     name, compared, follows = _COPYING[question]

@@ -25,7 +25,7 @@ from form_invariance.stages.transfer.names import RESIDUAL
 
 
 class Donors:
-    """The last token of donor prompts, each run once however many conditions use it."""
+    """Last-token activations and residual streams of donor prompts; each distinct prompt runs once."""
 
     def __init__(self, run: Run, prompts: Sequence[str], batch: int = 256) -> None:
         """Run the prompts."""
@@ -52,7 +52,7 @@ class Donors:
 
 
 def run_donors(run: Run, plans: Plans) -> dict[str, Donors]:
-    """Run every donor prompt of every direction, each once; by format."""
+    """Run the donor prompts of all directions, each once; keys are formats."""
     prompts: dict[str, list[str]] = {}
     for groups in plans.values():
         for group in groups:
@@ -65,13 +65,10 @@ def run_donors(run: Run, plans: Plans) -> dict[str, Donors]:
 def transfer_residual(
     model: Decoder, cache: LastTokenCache, donors: Tensor, answers: Tensor, center: bool
 ) -> Readout:
-    """Put the donors' residual stream before the first late layer, (B, d), into the target runs' last token.
+    """Replace the target runs' last-token residual stream before the first late layer by the donors', (B, d).
 
-    The late layers then run as usual; their heads read the target's earlier positions. Where these heads read
-    nothing there, or the same, the output is the donor's own.
-
-    Returns:
-        Readout of shape (1, B).
+    The late layers then run as usual, and their heads read the target's earlier positions. If they read nothing
+    there, or the same as in the donor's run, the output is the donor's own. The readout has the shape (1, B).
     """
     x = replay(model, cache, donors[:, None], cache.first)
     return read_out(model, x.transpose(0, 1), answers, center)
@@ -89,12 +86,12 @@ def run_group(
     """Run all conditions of a group; one without pairs or without sets is absent from the result.
 
     Args:
-        donors: of each format.
-        means: of the last token's activations in each format, (late layers, m), for conditions without donors.
-        sets: the neurons that the conditions name.
+        donors: donors of each format.
+        means: mean last-token activations of each format, (late layers, m), for conditions without donors.
+        sets: sets of neurons by the names that conditions use.
 
     Returns:
-        The answers of each condition, (sets, pairs).
+        The readout of each condition, (sets, pairs).
     """
     conditions = [condition for condition in group.conditions if condition.donors and sets[condition.neurons]]
     if not conditions:

@@ -1,4 +1,4 @@
-"""Who gives to whom: the operand pairs of a transfer, and its conditions (method, sections 8, 12.3)."""
+"""The operand pairs of a transfer and their donors, by condition (method, sections 8, 12.3)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,15 +14,16 @@ from form_invariance.stages.transfer.names import BY_HALVES, CEILINGS, NO_DONOR,
 
 @dataclass(frozen=True)
 class Condition:
-    """Which donors give which neurons.
+    """A donor for each target prompt, and the neurons whose activations are transferred.
 
     Attributes:
-        name: as in the table.
-        targets: positions of the receiving prompts in their group, ascending, (n,).
+        name: name in the transfer table.
+        targets: positions of the target prompts in their group, ascending, (n,).
         format: the donors' format.
-        donors: prompts that give, n of them; with `averaged`, the format's mean gives in their place.
+        donors: n donor prompts; not run with `averaged`.
         donor_tokens: token ids that the donors' own runs predict, (n,); -1 with `averaged`.
-        neurons: name of the neurons that are given, as in `neuron_sets`.
+        neurons: name of the transferred neurons in `neuron_sets`.
+        averaged: transfer the format's mean activations in place of donors'.
     """
 
     name: str
@@ -35,19 +36,19 @@ class Condition:
 
     @property
     def circuit_condition(self) -> str:
-        """The name of the condition in which the circuit takes the same activations."""
+        """The name of the condition that transfers the circuit's activations from the same donors."""
         half = self.neurons.removesuffix(CIRCUIT)
         return "matched" if self.name == self.neurons else self.name.removeprefix(half)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Receiving prompts, and the conditions that they are run in.
+    """Target prompts, and the conditions in which they run.
 
     Attributes:
-        pairs: columns a, b, answer, prompt, answer_token; a row for each receiving prompt.
-        conditions: each has a name of its own.
-        right_before: the receiving runs are right, and what is counted is that they turn wrong.
+        pairs: columns a, b, answer, prompt, answer_token; a row for each target prompt.
+        conditions: conditions with different names.
+        right_before: the targets' unmodified answers are right, and those that become wrong are counted.
     """
 
     pairs: pd.DataFrame
@@ -60,11 +61,11 @@ Plans = dict[tuple[str, str], list[Group]]
 
 
 def pair_censuses(donor: pd.DataFrame, target: pd.DataFrame) -> pd.DataFrame:
-    """The operand pairs that both censuses hold.
+    """The operand pairs that both censuses contain.
 
     Returns:
-        Columns a, b, answer, and prompt, answer_token, correct, uniform, predicted_token of each, with _donor or
-        _target.
+        Columns a, b, answer, and prompt, answer_token, correct, uniform, predicted_token of each census, with the
+        suffix _donor or _target.
     """
     columns = ["a", "b", "answer", "prompt", "answer_token", "correct", "uniform", "predicted_token"]
     return donor[columns].merge(target[columns], on=["a", "b", "answer"], suffixes=("_donor", "_target"))
@@ -73,13 +74,13 @@ def pair_censuses(donor: pd.DataFrame, target: pd.DataFrame) -> pd.DataFrame:
 def plan(
     censuses: Mapping[str, pd.DataFrame], datasets: Sequence[pd.DataFrame], limit: int, seed: int, operator: str
 ) -> Plans:
-    """The groups of every direction. No pair of any train set, which ranked the neurons, gives or receives.
+    """The groups of every direction. No pair of a train set, which ranked the neurons, is a donor or a target.
 
     Args:
         censuses: census table of each format.
         datasets: dataset tables of all formats.
         limit: largest number of pairs of a group.
-        operator: names the seeded choices.
+        operator: name of the operator, for the seeded choices.
     """
     return {
         (donor, target): plan_direction(
@@ -103,10 +104,10 @@ def _sample(pairs: pd.DataFrame, size: int, rng: np.random.Generator) -> pd.Data
 def _other_pair(
     targets: pd.DataFrame, donors: pd.DataFrame, equal_answer: bool, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each target a donor with another answer, or one with the same answer and another problem.
+    """A donor for each target: with another answer, or with the same answer and another problem.
 
     Returns:
-        Positions of the targets that have one, and positions of their donors.
+        Positions of the targets that have a donor, and positions of their donors.
     """
     answers = donors["answer_token_target"].to_numpy()
     operands = np.sort(donors[["a", "b"]].to_numpy(), axis=1)
@@ -143,7 +144,7 @@ def _group(targets: pd.DataFrame, conditions: list[Condition], right_before: boo
 
 
 def with_halves(plans: Plans) -> Plans:
-    """The groups with further conditions, for the noise of the rankings: circuits by half of the train prompts."""
+    """Add conditions with the circuits by either half of the train prompts, which measure the rankings' noise."""
 
     def repeated(group: Group) -> Group:
         more = [
@@ -158,16 +159,17 @@ def with_halves(plans: Plans) -> Plans:
 
 
 def plan_direction(pairs: pd.DataFrame, donor: str, target: str, limit: int, seed: int, name: str) -> list[Group]:
-    """The groups of one direction: right in the donor alone, right in both, right in the target alone.
+    """The groups of one direction: right in the donor's format alone, right in both, right in the target's alone.
 
-    Only pairs that both censuses drew uniformly receive, since they carry the rates; any pair may give.
+    Only pairs that both censuses drew uniformly are targets, because rates are over targets. Any pair may be a
+    donor.
 
     Args:
-        pairs: from `pair_censuses`.
-        donor: format that gives.
-        target: format that receives.
+        pairs: pairs from `pair_censuses`.
+        donor: the donors' format.
+        target: the targets' format.
         limit: largest number of pairs of a group.
-        name: the operator's name, for the seeded choices.
+        name: name of the operator, for the seeded choices.
     """
     rng = generator(seed, "transfer", name, donor, target)
     right_donor, right_target = pairs["correct_donor"], pairs["correct_target"]

@@ -1,6 +1,6 @@
-"""Donors that do not compute: prompts of a copying task, whose answer is a number that they contain.
+"""Donors that do not compute: prompts of a copying task, whose answer is a number in the prompt.
 
-Such a donor has the answer, but did not compute it. So what it corrects or imposes is due to the answer alone.
+What these donors correct or impose is due to their answer alone.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from form_invariance.stages.transfer.names import COPIED_ANSWER, COPIED_OTHER
 
 
 def _computed(both: Group) -> Condition:
-    """The condition of a group in which donors with another answer computed it."""
+    """The group's condition whose donors computed another answer."""
     (interchange,) = (condition for condition in both.conditions if condition.name == "interchange")
     return interchange
 
@@ -34,11 +34,11 @@ def _copied(
     copies: pd.DataFrame,
     rng: np.random.Generator,
 ) -> Condition:
-    """For each target a copying donor with the wanted answer; without one the target is left out.
+    """The condition that gives each target a donor that copies its answer in `answers`; others are left out.
 
     Args:
-        positions: of the targets in their group.
-        answers: token ids of the answers, likewise.
+        positions: positions of the targets in their group.
+        answers: token id of the donor's answer for each target.
     """
     copied, rows = copies_of(answers, copies, rng)
     return Condition(name, positions[copied], donor, rows["prompt"].tolist(), rows["answer_token"].to_numpy())
@@ -47,7 +47,7 @@ def _copied(
 def copies_of(
     answers: np.ndarray, copies: pd.DataFrame, rng: np.random.Generator
 ) -> tuple[np.ndarray, pd.DataFrame]:
-    """The numbers of the answers (token ids) that a prompt copies, and such a prompt for each, at random."""
+    """The positions in `answers` (token ids) of those that a prompt copies, and a random such prompt for each."""
     by_answer = copies.groupby("answer_token").indices
     copied = np.flatnonzero(np.isin(answers, copies["answer_token"]))
     return copied, copies.iloc[[int(rng.choice(by_answer[token])) for token in answers[copied].tolist()]]
@@ -56,12 +56,12 @@ def copies_of(
 def with_copies(plans: Plans, copies: Mapping[str, pd.DataFrame], seed: int, operator: str) -> Plans:
     """The plans with two more conditions in each direction, whose donors copy.
 
-    The one has the right answer of a target that is wrong. The other has, for each target that both formats get
-    right, the answer of the donor in `interchange`, so that both differ in nothing but whether it was computed.
+    In the first, targets are wrong and donors have their right answer. In the second, both formats are right, and
+    donors have the answer of the donor in `interchange`: they differ only in whether it was computed.
 
     Args:
-        copies: by format, from `right_copies`; a direction whose donor format has none keeps its conditions.
-        operator: names the seeded choices.
+        copies: prompts from `right_copies`, by format; a direction is unchanged if the donor's format has none.
+        operator: name of the operator, for the seeded choices.
     """
     extended = {}
     for (donor, target), groups in plans.items():
@@ -85,7 +85,7 @@ def _with_copies(groups: list[Group], donor: str, copies: pd.DataFrame, rng: np.
 
 
 def answers_of_donors(plans: Plans, donor: str) -> np.ndarray:
-    """Token ids of the answers that donors of a format that copy must have, each once."""
+    """The distinct answers, as token ids, that copying donors of a format must have."""
     tokens = [np.empty(0, dtype=np.int64)]
     for (name, _), (failed, both, _) in plans.items():
         if name == donor:
@@ -94,7 +94,7 @@ def answers_of_donors(plans: Plans, donor: str) -> np.ndarray:
 
 
 def tasks_in(form: str, tasks: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Task, str]]:
-    """The tasks that have a template in a format, and this template, from tasks as in a configuration."""
+    """The tasks that have a template in the format `form`, each with it; `tasks` are as in a configuration."""
     return {
         name: (task_of(task, {}), task["templates"][form])
         for name, task in tasks.items()
@@ -105,13 +105,13 @@ def tasks_in(form: str, tasks: Mapping[str, Mapping[str, Any]]) -> dict[str, tup
 def right_copies(
     run: Run, tasks: Mapping[str, tuple[Task, str]], answers: np.ndarray, most: int, seed: int
 ) -> pd.DataFrame:
-    """Prompts of a format's copying tasks that the unmodified model answers right.
+    """Prompts of a format's copying tasks that the unmodified model answers correctly.
 
     Args:
-        tasks: from `tasks_in`.
-        answers: their token ids; prompts with others are not run.
-        most: prompts that are run; of every answer as many, if there are.
-        seed: of their choice.
+        tasks: tasks from `tasks_in`.
+        answers: token ids of answers; prompts with other answers are not run.
+        most: largest number of prompts that are run, evenly over answers as far as they have prompts.
+        seed: seed of the choice of prompts.
 
     Returns:
         Columns prompt and answer_token.

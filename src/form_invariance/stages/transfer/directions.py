@@ -1,4 +1,4 @@
-"""The tables of transfer: rates of every condition, and what came of every operand pair."""
+"""The tables of transfer: the rates of every condition, and the outcome for every operand pair."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -32,12 +32,12 @@ def transfer_tables(
 ) -> Iterator[tuple[Direction, pd.DataFrame, pd.DataFrame]]:
     """The transfer table of every direction (donor, target), and its table by pair (`experiment.measurements`).
 
-    A condition without pairs has rows too, with 0 pairs and rates that are not a number. Where no neuron moves,
-    nothing was transferred: the rates are not numbers either, and there are no rows by pair.
+    A condition without pairs has rows with 0 pairs and NaN rates. A set without neurons transfers nothing: its
+    rates are NaN, and it has no rows by pair.
 
     Args:
         means: as in `run_group`.
-        sets: of each direction.
+        sets: sets of neurons of each direction, as in `run_group`.
     """
     donors = run_donors(run, plans)
     for (donor, target), groups in track(plans.items(), len(plans), "directions"):
@@ -65,7 +65,7 @@ def _group_tables(
     sets: Mapping[str, Sequence[NeuronSet]],
     center: bool,
 ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Rates and table by pair of each condition that has a setting."""
+    """Rates and table by pair of each condition that has a set of neurons."""
     results = run_group(run, group, donors, means, sets, center)
     for condition in group.conditions:
         neuron_sets = sets[condition.neurons]
@@ -82,25 +82,25 @@ def _group_tables(
 
 
 def _sets(condition: Condition, labels: pd.DataFrame) -> pd.DataFrame:
-    """The labels of the sets of neurons in the table by prompt."""
+    """The labels of a condition's sets of neurons, as in the table by pair."""
     return labels.drop(columns="condition").assign(
         neurons=condition.neurons, intervention=condition.circuit_condition
     )
 
 
 def permuted(predicted: Tensor, tokens: Tensor, right: Tensor) -> Tensor:
-    """How often an output is the answer of another pair's donor: the rate under permuted donors, exactly.
+    """How often an output is the answer of another pair's donor: the exact rate under permuted donors.
 
-    Donors that have the pair's right answer do not count: its own donor never has it, and it is the output where
-    nothing is imposed.
+    Donors with the pair's right answer do not count: its own donor never has it, and it is the output if nothing
+    is imposed.
 
     Args:
-        predicted: output tokens, (settings, pairs).
-        tokens: what the donors' own runs predict, (pairs,).
-        right: the pairs' right answers, (pairs,).
+        predicted: output tokens, (sets, pairs).
+        tokens: tokens that the donors' own runs predict, (pairs,).
+        right: tokens of the right answers, (pairs,).
 
     Returns:
-        For each output the share of the other pairs' donors with that answer, (settings, pairs); NaN without any.
+        For each output, the share of the other pairs' donors with that answer, (sets, pairs); NaN without donors.
     """
     values, counts = tokens.unique(return_counts=True)
 
@@ -117,9 +117,9 @@ def permuted(predicted: Tensor, tokens: Tensor, right: Tensor) -> Tensor:
 def _tables(
     group: Group, condition: Condition, after: Readout, labels: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rates and table by pair of one condition; `labels` has a row for each setting."""
+    """Rates and table by pair of one condition; `labels` has a row for each set of neurons."""
     pairs = len(condition.targets)
-    hits = (~after.correct if group.right_before else after.correct).cpu().numpy()  # (settings, pairs)
+    hits = (~after.correct if group.right_before else after.correct).cpu().numpy()  # (sets, pairs)
     tokens = torch.tensor(condition.donor_tokens, device=after.predicted.device)
     imposed = (after.predicted == tokens).cpu().numpy()
     answers = group.pairs["answer_token"].to_numpy(copy=True)[condition.targets]

@@ -15,7 +15,7 @@ from form_invariance.statistics import wilson
 from form_invariance.tables.columns import ALL
 
 INPUTS = {"transfer": {"transfer": TRANSFER}, "transfer_contrasts": {"contrasts": CONTRASTS}}
-"""By figure."""
+"""The input tables of each figure."""
 
 LOOKS = {
     "matched": Look(COLOURS[0], "o", width=2.0, label="matched donor"),
@@ -27,7 +27,7 @@ LOOKS = {
     "residual": Look("black", dashes=DASH_DOT, width=0.7, label="ceiling: residual stream"),
     "harm_matched": Look(COLOURS[3], "X", DOTTED, 0.9, label="harm: right answers turned wrong"),
 }
-"""By line."""
+"""The look of each line."""
 
 TITLES = {
     "matched_minus_baseline": "matched −\nbest baseline",
@@ -37,10 +37,10 @@ TITLES = {
     "interchange": "the same where\nboth are right",
     "interchange_minus_copied": "the same −\ncopied answer",
 }
-"""By contrast."""
+"""The title of each contrast's panel."""
 
 COPYING = ("matched_minus_copied_answer", "interchange_minus_copied")
-"""Those with donors that copy."""
+"""The contrasts with donors that copy."""
 
 _PANEL = ["direction", "operator"]
 
@@ -48,7 +48,7 @@ _PANEL = ["direction", "operator"]
 def transfer(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """Rates with their Wilson intervals, and the number of pairs.
 
-    Rows are directions, columns operators, as far as any of their panels has pairs and shared neurons.
+    Rows are directions, columns operators. Those without a panel that has pairs and shared neurons are left out.
     """
     heading = f"{title}: share of wrong answers corrected by a donor's activations"
     table = with_direction(tables["transfer"])
@@ -67,7 +67,7 @@ def transfer(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
 
 
 def _lines(table: pd.DataFrame) -> pd.DataFrame:
-    """The lines of LOOKS in every panel."""
+    """The data of the lines in `LOOKS`, for every panel."""
     conditions = table["condition"]
     rows = table[conditions.isin(["matched", "same_answer", NO_DONOR, "harm_matched"])]
     mismatched = table[conditions == "mismatched"]
@@ -91,17 +91,17 @@ def _lines(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _denominators(pairs: pd.Series) -> str:
-    """The numbers of pairs, from those by condition."""
+    """The label with the numbers of pairs; `pairs` has them by condition."""
     shown = f"n = {pairs['matched']}" if pairs.get("matched", 0) else "no pairs"
     return f"{shown}, harm n = {pairs['harm_matched']}" if pairs.get("harm_matched", 0) else shown
 
 
 def transfer_contrasts(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
-    """A panel for each contrast: over all cells with its interval, and each operator's mean over directions."""
+    """A panel for each contrast: over all cells with its interval, and by operator as the mean over directions."""
     table = tables["contrasts"]
     table = table[table["format"] == ALL]
     measured = table.groupby("contrast")["difference"].transform("count") > 0
-    # Without a donor that copies, its contrasts have no panels.
+    # Contrasts with donors that copy have no panels if there are no such donors.
     table = table[table["contrast"].isin(TITLES) & (measured | ~table["contrast"].isin(COPYING))]
     table = table.assign(title=table["contrast"].map(TITLES))
     whole, operators = (table[(table["operator"] == ALL) == pooled] for pooled in (True, False))

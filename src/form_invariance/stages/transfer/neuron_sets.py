@@ -1,4 +1,4 @@
-"""The neurons that a transfer moves: the circuit, its controls, all late neurons."""
+"""The neurons whose activations are transferred: the circuit, its controls, all late neurons."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from form_invariance.experiment.run import Run
 from form_invariance.stages.transfer.names import NONE, RESIDUAL
 
 Sets = dict[str, list[NeuronSet]]
-"""By the name that conditions use."""
+"""Sets of neurons by the name that conditions use."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What is known of the late neurons in one format; arrays are (late layers, m).
+    """Measured values of the late neurons in one format, (late layers, m) each.
 
     Attributes:
-        variance: of the last token's activations.
-        effect: mean indirect effect, NaN where a neuron was not patched.
-        rank: by this effect within the layer, 1 = best, NaN likewise.
+        variance: variance of the last-token activation.
+        effect: mean indirect effect; NaN if a neuron was not patched.
+        rank: rank by this effect within the layer, 1 = best; NaN if a neuron was not patched.
     """
 
     variance: np.ndarray
@@ -37,14 +37,14 @@ class Measured:
 
 
 def measure(run: Run, ranking: pd.DataFrame, variance: np.ndarray) -> Measured:
-    """What a format's ranking table and mean cache (variance, (late layers, m)) say of the late neurons."""
+    """The values of the late neurons from a format's ranking table and `variance`, (late layers, m)."""
     return Measured(variance, run.by_neuron(ranking, "ie_mean"), run.by_neuron(ranking, "rank"))
 
 
 def best_not_shared(circuit: np.ndarray, rank: np.ndarray) -> np.ndarray | None:
-    """The best neurons by rank outside the circuit, as many in each layer as it has; all (late layers, m).
+    """The best neurons by rank outside the circuit, as many in each layer as it has; all arrays (late layers, m).
 
-    None where a layer has too few ranked neurons outside the circuit.
+    None if a layer has too few ranked neurons outside the circuit.
     """
     outside, members = np.where(circuit, np.nan, rank), np.zeros_like(circuit)
     for layer, size in enumerate(circuit.sum(1)):
@@ -63,16 +63,16 @@ def neuron_sets(
     operator: str,
     draws: Draws,
 ) -> dict[tuple[str, str], Sets]:
-    """What moves in every direction (donor, target), by the names that conditions use.
+    """The sets of neurons of every direction (donor, target).
 
-    Controls are matched by what is measured in the target; one is absent where too few neurons lie outside the
-    circuit.
+    Controls are matched by values measured in the target's format. A control is absent if too few neurons lie
+    outside the circuit.
 
     Args:
         circuits: mask of each k, bool, (late layers, m).
         halves: the same by the name of a half of the train prompts.
-        formats: of each format.
-        operator: names the draws.
+        formats: values measured in each format.
+        operator: name of the operator, for the draws.
     """
     shape = (len(run.late), run.width)
     whole: Sets = {

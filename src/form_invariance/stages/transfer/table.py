@@ -43,5 +43,5 @@ TRANSFER = Schema(
 
 
 def with_direction(table: pd.DataFrame) -> pd.DataFrame:
-    """A table with its column direction, DONOR_to_TARGET."""
+    """The table with a column direction, DONOR_to_TARGET."""
     return table.assign(direction=table["donor"] + "_to_" + table["target"])
