@@ -38,8 +38,7 @@ def labelled_neurons(
     tables = [shared[["layer", "neuron"]].assign(neurons=SHARED)]
     layers = by_layer(shared)
     sampled = generator(seed, "sampled-baselines", operator).permutation(len(shared))[:MOST_BASELINES]
-    in_layer = shared["layer"].iloc[sampled].value_counts().sort_index()
-    counts = {int(str(layer)): int(count) for layer, count in in_layer.items()}
+    counts = {layer: len(numbers) for layer, numbers in by_layer(shared.iloc[sampled]).items()}
     by_value = matching_values(variance, effects)
     for kind, matched_by in MATCHED_BASELINES.items():
         values = by_value[matched_by]
@@ -53,15 +52,15 @@ def labelled_neurons(
             drawn = rng.choice(np.flatnonzero(control), size=counts.get(layer, 0), replace=False)
             numbers[layer] = np.sort(drawn)
         else:
-            tables.append(_table(numbers).assign(neurons=kind))
+            tables.append(_population(kind, numbers))
     numbers = {layer: np.arange(count) for layer, count in counts.items()}
-    tables += [_table(numbers).assign(neurons=kind) for kind in (DIRECTION, NOISE)]
+    tables += [_population(kind, numbers) for kind in (DIRECTION, NOISE)]
     return pd.concat(tables, ignore_index=True)[["neurons", "layer", "neuron"]]
 
 
-def _table(numbers: Layers) -> pd.DataFrame:
+def _population(kind: str, numbers: Layers) -> pd.DataFrame:
     rows = [(layer, int(neuron)) for layer, neurons in numbers.items() for neuron in neurons]
-    return pd.DataFrame(rows, columns=["layer", "neuron"]).astype("int64")
+    return pd.DataFrame(rows, columns=["layer", "neuron"]).astype("int64").assign(neurons=kind)
 
 
 def mean_effects(rankings: Mapping[str, pd.DataFrame], widths: Mapping[int, int]) -> dict[int, np.ndarray]:
@@ -105,4 +104,4 @@ def directions(
 def smooth_noise(grid: Grid, count: int, seed: int, *names: object) -> np.ndarray:
     """Smooth random maps, (count, N) float32, drawn independently of the null's."""
     drawn = list(random_maps(grid, count, generator(seed, "smooth-noise", *names)))
-    return np.stack(drawn).astype(np.float32) if drawn else np.empty((0, len(grid.a)), dtype=np.float32)
+    return np.array(drawn, dtype=np.float32).reshape(count, len(grid.a))
