@@ -87,15 +87,15 @@ def label_maps(
     """
     label = partial(_both_modes, grid, null, threshold)
     shared = np.flatnonzero(neurons["neurons"] == SHARED)
-    jobs = []
-    for activations, rows, values in (
-        ("observed", np.arange(len(maps)), maps),
-        ("shuffled", shared, shuffled(maps[shared], seed, name)),
+    jobs, batches = [], []
+    for activations, rows, values, floor in (
+        ("observed", np.arange(len(maps)), maps, threshold / 2),
+        ("shuffled", shared, shuffled(maps[shared], seed, name), threshold),
     ):
-        floor = threshold / 2 if activations == "observed" else threshold
         for start in range(0, len(rows), ROWS):
-            jobs.append((activations, rows[start : start + ROWS], values[start : start + ROWS], floor))
-    batches = [(values, logits[rows], floor) for _, rows, values, floor in jobs]
+            batch = slice(start, start + ROWS)
+            jobs.append((activations, rows[batch]))
+            batches.append((values[batch], logits[rows[batch]], floor))
     if processes == 1 or len(jobs) < 2:
         tables = [label(*batch) for batch in batches]
     else:
@@ -104,7 +104,7 @@ def label_maps(
     labelled = [
         pd.DataFrame(columns=[*HEURISTICS.columns]).astype({"layer": "int64", "neuron": "int64", "label": bool})
     ]
-    for (activations, rows, *_), table in zip(jobs, tables, strict=True):
+    for (activations, rows), table in zip(jobs, tables, strict=True):
         table = table if activations == "observed" else table[table["label"]]
         identities = neurons.iloc[rows[table["neuron"].to_numpy(dtype=np.int64)]].reset_index(drop=True)
         table = table.drop(columns="neuron").reset_index(drop=True).join(identities)
