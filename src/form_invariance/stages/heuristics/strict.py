@@ -9,6 +9,7 @@ explain is not a label.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,10 @@ SIGNIFICANCE = 0.01
 COLUMNS = ["neuron", "heuristic", "score", "base_rate", "lift", "p_value", "label"]
 
 
-def beyond_chance(score: np.ndarray, base: np.ndarray) -> np.ndarray:
+Share = TypeVar("Share", float, np.ndarray)
+
+
+def beyond_chance(score: Share, base: Share) -> Share:
     """A score relative to its base rate: 0 at the base rate, 1 at a perfect score."""
     return (score - base) / (1 - base)
 
@@ -152,5 +156,4 @@ def _remains(
         return False
     among = ranking.among(~explained)
     credited = size - float(among.top(total - size, left)) if bottom else float(among.top(size, left))
-    base = size / total
-    return (credited / size - base) / (1 - base) >= threshold
+    return beyond_chance(credited / size, size / total) >= threshold
