@@ -1,6 +1,6 @@
 """Activation maps of a model's neurons over the analysis grid (method, section 9)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
@@ -104,7 +104,7 @@ def cell_maps(
     layers = {kind: by_layer(neurons[neurons["neurons"] == kind]) for kind in kinds}
     mixed = mixed_neurons([*layers.get(DIRECTION, {})], model.config.d_mlp, seed, operator)
     read = [group for kind, group in layers.items() if kind not in (DIRECTION, NOISE)] + [mixed]
-    # The model runs once, on the neurons of all kinds.
+    # The model runs once for the neurons of all kinds.
     needed = {
         layer: np.unique(np.concatenate([group[layer] for group in read if layer in group]))
         for layer in sorted({*chain(*read)})
@@ -113,9 +113,8 @@ def cell_maps(
     start = dict(zip(needed, np.cumsum([0, *map(len, needed.values())]), strict=False))
 
     def of(group: Mapping[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Maps and logits of some of the neurons."""
-        by_layer = [start[layer] + np.searchsorted(needed[layer], numbers) for layer, numbers in group.items()]
-        rows = np.concatenate([*by_layer, np.empty(0, dtype=np.int64)])
+        places = [start[layer] + np.searchsorted(needed[layer], numbers) for layer, numbers in group.items()]
+        rows = np.concatenate([*places, np.empty(0, dtype=np.int64)])
         return k_maps[rows], logits[rows]
 
     def of_kind(kind: str) -> tuple[np.ndarray, np.ndarray]:
@@ -125,11 +124,14 @@ def cell_maps(
             return noise, np.ones((count, len(answers)), dtype=np.float32)
         if kind != DIRECTION:
             return of(layers[kind])
-        drawn = [
+        return _joined(
             directions(*of({layer: mixed[layer]}), len(numbers), seed, operator, layer)
             for layer, numbers in layers[kind].items()
-        ]
-        return np.concatenate([maps for maps, _ in drawn]), np.concatenate([written for _, written in drawn])
+        )
 
-    parts = [of_kind(kind) for kind in kinds] or [of({})]
-    return np.concatenate([maps for maps, _ in parts]), np.concatenate([written for _, written in parts])
+    return _joined([of_kind(kind) for kind in kinds] or [of({})])
+
+
+def _joined(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    maps, logits = zip(*parts, strict=True)
+    return np.concatenate(maps), np.concatenate(logits)

@@ -129,7 +129,7 @@ def _multi(order: np.ndarray, grid: Grid) -> list[tuple[int, str, float]]:
     """(neuron, heuristic, score) of neurons with two to five answers in 95 % of their top pairs.
 
     Args:
-        order: top pairs of each neuron, (neurons, at most `MULTI_TOP`).
+        order: pairs in descending order of each neuron's activations, (neurons, N).
     """
     top = grid.answer[order[:, :MULTI_TOP]]
     width = int(grid.answer.max()) + 1
@@ -207,6 +207,6 @@ def _dependent(orders: Sequence[Ranking], grid: Grid, result: bool) -> list[tupl
         ]
     rows = _patterns(grid.answer[top], "result")
     if grid.kind == "division":
-        highest = np.stack([ranking.order[:MULTI_TOP] for ranking in orders])
-        return [row for row in rows if "pattern" not in row[1]] + _multi(highest, grid)
+        whole = np.stack([ranking.order for ranking in orders])
+        return [row for row in rows if "pattern" not in row[1]] + _multi(whole, grid)
     return rows
