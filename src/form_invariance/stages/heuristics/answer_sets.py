@@ -17,9 +17,9 @@ def answer_set(ranking: Ranking, grid: Grid) -> tuple[PairClass, float] | None:
 
     None unless the operator is division and two to five answers are needed. The data choose the rule.
     """
-    total = len(grid.answer)
     if grid.kind != "division":
         return None
+    total = len(grid.answer)
     top = min(TOP, total // 10)
     answers, answer = _answers(grid)
     counts = _counts(ranking, top, answer)

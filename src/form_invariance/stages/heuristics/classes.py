@@ -36,9 +36,9 @@ def members_of(name: str, grid: Grid) -> np.ndarray:
     if name == "same_operand":
         return grid.a == grid.b
     if name == "carry_1":  # a carry into the asked digit, or in subtraction a borrow
-        return (
-            np.zeros(len(grid.a), dtype=bool) if grid.problems is None else grid.problems["carry"].to_numpy() == 1
-        )
+        if grid.problems is None:
+            return np.zeros(len(grid.a), dtype=bool)
+        return grid.problems["carry"].to_numpy() == 1
     values = {"op1": [grid.a], "op2": [grid.b], "both": [grid.a, grid.b], "result": [grid.answer]}
     sides = values[name.split("_")[0]]
     holds = _holds(name, np.arange(max(int(side.max(initial=0)) for side in sides) + 1))
