@@ -25,7 +25,7 @@ def _root(side: int, length: float) -> np.ndarray:
 def gaussian_field(
     shape: tuple[int, int], lengths: tuple[float, float], white: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """A Gaussian random map of mean 0 and variance 1, (A, B) float32.
+    """A Gaussian random map of mean 0 and variance 1, (A, B); float32, or float64 if it contains white noise.
 
     Args:
         lengths: correlation lengths along the first and the second operand, in operands: the covariance at the
