@@ -158,7 +158,9 @@ def with_halves(plans: Plans) -> Plans:
     return {direction: [repeated(group) for group in groups] for direction, groups in plans.items()}
 
 
-def plan_direction(pairs: pd.DataFrame, donor: str, target: str, limit: int, seed: int, name: str) -> list[Group]:
+def plan_direction(
+    pairs: pd.DataFrame, donor: str, target: str, limit: int, seed: int, operator: str
+) -> list[Group]:
     """The groups of one direction: right in the donor's format alone, right in both, right in the target's alone.
 
     Only pairs that both censuses drew uniformly are targets, because rates are over targets. Any pair may be a
@@ -169,9 +171,9 @@ def plan_direction(pairs: pd.DataFrame, donor: str, target: str, limit: int, see
         donor: the donors' format.
         target: the targets' format.
         limit: largest number of pairs of a group.
-        name: name of the operator, for the seeded choices.
+        operator: name of the operator, for the seeded choices.
     """
-    rng = generator(seed, "transfer", name, donor, target)
+    rng = generator(seed, "transfer", operator, donor, target)
     right_donor, right_target = pairs["correct_donor"], pairs["correct_target"]
     uniform = pairs["uniform_donor"] & pairs["uniform_target"]
     failed = _sample(pairs[uniform & right_donor & ~right_target], limit, rng)
