@@ -96,10 +96,12 @@ def run_group(
     conditions = [condition for condition in group.conditions if condition.donors and sets[condition.neurons]]
     if not conditions:
         return {}
-    masks = {condition.neurons: torch.from_numpy(masks_of(sets[condition.neurons])) for condition in conditions}
-    masks = {name: moved.to(run.model.device) for name, moved in masks.items()}
-    most = max(map(len, masks.values()))
-    per_batch = max(1, rows_at_once(run.model) // most)
+    device = run.model.device
+    masks = {
+        condition.neurons: torch.from_numpy(masks_of(sets[condition.neurons])).to(device)
+        for condition in conditions
+    }
+    per_batch = max(1, rows_at_once(run.model) // max(map(len, masks.values())))
     results: dict[str, list[tuple[Tensor, Readout]]] = {condition.name: [] for condition in conditions}
 
     def after(condition: Condition, rows: np.ndarray, cache: LastTokenCache, answers: Tensor) -> Readout:
@@ -113,14 +115,14 @@ def run_group(
             activations = donors[condition.format].neurons(prompts)
         return read_replaced(run.model, cache, answers, masks[condition.neurons], activations, center)
 
-    right = torch.tensor(group.pairs["answer_token"].tolist(), device=run.model.device)
+    right = torch.tensor(group.pairs["answer_token"].tolist(), device=device)
     for batch, tokens in by_length(run.tokens(group.pairs["prompt"].tolist()), per_batch):
         cache = build_cache(run.model, tokens, run.first)
-        batch_index = dict(zip(batch.tolist(), range(len(batch)), strict=True))
+        batch_targets = batch.cpu().numpy()  # ascending
         for condition in conditions:
-            rows = np.flatnonzero(np.isin(condition.targets, batch.cpu()))
+            rows = np.flatnonzero(np.isin(condition.targets, batch_targets))
             if len(rows):
-                here = torch.tensor([batch_index[target] for target in condition.targets[rows].tolist()])
+                here = torch.from_numpy(np.searchsorted(batch_targets, condition.targets[rows]))
                 moved = after(condition, rows, select(cache, here), right[batch[here]])
                 results[condition.name].append((torch.from_numpy(rows), moved))
     return {name: join_prompts(*zip(*parts, strict=True)) for name, parts in results.items()}

@@ -47,14 +47,10 @@ def transfer_tables(
             for part in _group_tables(run, group, donors, means, sets[donor, target], center)
         ]
         rates, by_pair = (pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True))
-        rates, by_pair = (
-            rates.assign(donor=donor, target=target),
-            by_pair.assign(donor=donor, format=target, positions="last", means=""),
-        )
-        nothing = (rates["n_neurons"] == 0) & (rates["condition"] != RESIDUAL)
-        rates.loc[nothing, RATES] = np.nan
-        moved = (by_pair["n_neurons"] > 0) | (by_pair["neurons"] == RESIDUAL)
-        yield (donor, target), rates.assign(centered=center), by_pair[moved].drop(columns="n_neurons")
+        rates = rates.assign(donor=donor, target=target, centered=center)
+        rates.loc[(rates["n_neurons"] == 0) & (rates["condition"] != RESIDUAL), RATES] = np.nan
+        by_pair = by_pair[(by_pair["n_neurons"] > 0) | (by_pair["neurons"] == RESIDUAL)].drop(columns="n_neurons")
+        yield (donor, target), rates, by_pair.assign(donor=donor, format=target, positions="last", means="")
 
 
 def _group_tables(
@@ -118,22 +114,16 @@ def _tables(
     group: Group, condition: Condition, after: Readout, labels: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rates and table by pair of one condition; `labels` has a row for each set of neurons."""
-    pairs = len(condition.targets)
+    pairs = group.pairs.iloc[condition.targets]
     hits = (~after.correct if group.right_before else after.correct).cpu().numpy()  # (sets, pairs)
     tokens = torch.tensor(condition.donor_tokens, device=after.predicted.device)
     imposed = (after.predicted == tokens).cpu().numpy()
-    answers = group.pairs["answer_token"].to_numpy(copy=True)[condition.targets]
-    right = torch.from_numpy(answers).to(tokens.device)
-    low, high = wilson(hits.sum(1), np.full(len(hits), pairs))
+    right = torch.tensor(pairs["answer_token"].tolist(), device=tokens.device)
+    low, high = wilson(hits.sum(1), np.full(len(hits), len(pairs)))
     rates = labels.assign(
-        pairs=pairs,
-        recovered=hits.mean(1),
-        low=low,
-        high=high,
-        donor_answer=imposed.mean(1),
+        pairs=len(pairs), recovered=hits.mean(1), low=low, high=high, donor_answer=imposed.mean(1)
     )
-    operands = group.pairs.iloc[condition.targets]
-    prompts = operands[["a", "b"]].assign(index=condition.targets)
+    prompts = pairs[["a", "b"]].assign(index=condition.targets)
     by_pair = rows_of(after, _sets(condition, labels), prompts).assign(
         donor_answer=imposed.ravel().astype(float),
         permuted_answer=permuted(after.predicted, tokens, right).cpu().numpy().ravel(),
