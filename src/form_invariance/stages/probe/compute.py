@@ -68,7 +68,7 @@ def choose_prompts(
     low, high = np.minimum(prompt_rows["a"], prompt_rows["b"]), np.maximum(prompt_rows["a"], prompt_rows["b"])
     pair, pairs = pd.factorize(pd.MultiIndex.from_arrays([low, high]), sort=True)
     quantile = generator(seed, "probe-split").permutation(len(pairs)) / len(pairs)
-    for _, rows in prompt_rows.groupby(["format", "operator"], sort=False).indices.items():
+    for rows in prompt_rows.groupby(["format", "operator"], sort=False).indices.values():
         # If all prompts of a cell are drawn for training, the pair with the smallest quantile is tested.
         first = pair[rows][quantile[pair[rows]].argmin()]
         quantile[first] = min(quantile[first], TEST_SHARE / 2)
@@ -134,9 +134,8 @@ def tasks(prompt_rows: pd.DataFrame) -> Iterator[Task]:
         for trained, members in sets.items():
             train = members & of_operator & ~test
             tests = {name: others & of_operator & test for name, others in sets.items()}
-            for name, mask in [("train", train), *tests.items()]:
-                if not mask.any():
-                    use = "train on" if name == "train" else "test"
+            for use, masks in (("train on", [train]), ("test", [*tests.values()])):
+                if not all(mask.any() for mask in masks):
                     of = "any operator" if operator == ALL else operator
                     raise UserError(
                         f"probe: no prompt of {of} is left to {use}; raise probe_prompts or census_pairs"
@@ -214,9 +213,9 @@ def run(
     ]
     skip = int(tokenizer.bos is not None)
     length = 1 if last_only else _positions(groups, skip)
-    layers, width = model.config.n_layers, model.config.d_model
     # If the residual streams of all positions do not fit in memory, the model runs several times.
-    at_once = max(1, working_bytes(model.device, _RESIDUAL_BYTES) // (4 * layers * len(prompt_rows) * width))
+    size = 4 * model.config.n_layers * len(prompt_rows) * model.config.d_model
+    at_once = max(1, working_bytes(model.device, _RESIDUAL_BYTES) // size)
     probe_tasks = list(tasks(prompt_rows))
     parts = []
     for start in range(0, length, at_once):
@@ -242,9 +241,7 @@ def probe_rows(x: Tensor, prompt_rows: pd.DataFrame, positions: range, task: Tas
     flat = x.flatten(0, 1)
     prompts, width = flat.shape[1:]
     step = max(1, working_bytes(x.device, _FIT_BYTES) // (4 * width * (prompts + 4 * width)))
-    pieces = [
-        _accuracies(flat[at : at + step], labels, permuted, held_out, task) for at in range(0, len(flat), step)
-    ]
+    pieces = [_accuracies(part, labels, permuted, held_out, task) for part in flat.split(step)]
     accuracies = torch.cat(pieces, dim=-1).unflatten(-1, x.shape[:2]).numpy()
     return _rows(task, answers, positions, accuracies)
 
@@ -266,9 +263,8 @@ def token_labels(tokenizer: PromptTokenizer, prompt_rows: pd.DataFrame) -> list[
 
     The label is the token if all prompts have the same, else the field that contains it, or empty if none does.
     """
-    rows = prompt_rows[
-        (prompt_rows[["format", "operator"]] == prompt_rows[["format", "operator"]].iloc[0]).all(axis=1)
-    ]
+    cells = prompt_rows[["format", "operator"]]
+    rows = prompt_rows[(cells == cells.iloc[0]).all(axis=1)]
     tokens = tokenizer.encode_batch(rows["prompt"].tolist())[:, ::-1]
     texts = {token: tokenizer.text(token) for token in np.unique(tokens).tolist() if token != PAD}
     fields = [json.loads(text) for text in rows["fields"]]
