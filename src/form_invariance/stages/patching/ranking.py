@@ -31,7 +31,7 @@ def rank_cell(tensors: Mapping[str, np.ndarray], attribution: pd.DataFrame) -> p
                     "neuron": neurons,
                     "rank": ranks(mean, neurons) + 1,
                     "ie_mean": mean,
-                    "ie_std": effects.std(0, ddof=1) if len(effects) > 1 else np.zeros_like(mean),
+                    "ie_std": effects.std(0, ddof=1) if len(effects) > 1 else 0.0,
                     "probability_change": tensors[f"probability_change.{layer}"],
                 }
             )
