@@ -16,7 +16,7 @@ from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.statistics import ranks
 
 _OBJECTIVES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    # At the clean run ∂IE = ½ ∂(logit[r'] - logit[r]): the normalisers of the log-probabilities cancel.
+    # At the clean run ∂IE = ½ ∂(logit[r'] - logit[r]) exactly: the normalisers of the log-probabilities cancel.
     "indirect_effect": lambda z, answers: 0.5 * z.gather(1, answers).diff(),
     "probability": lambda z, answers: -z.softmax(-1).gather(1, answers[:, :1]),
 }

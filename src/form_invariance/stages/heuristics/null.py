@@ -97,22 +97,14 @@ def to_arrays(null: Null) -> dict[str, np.ndarray]:
 
 
 def read_null(path: Path, drawn_with: Mapping[str, Any], grid: Grid) -> Null:
-    """The random maps of a file; `drawn_with` are the settings with which they must have been drawn.
-
-    Raises:
-        UserError: as `check_drawn_with`.
-    """
+    """The random maps of a file, which must have been drawn with these settings (`check_drawn_with`)."""
     arrays, provenance = read_tensors(path, KIND)
     check_drawn_with(path, provenance, drawn_with)
     return Null(make_rules(grid), **arrays)
 
 
 def check_drawn_with(path: Path, provenance: Mapping[str, Any], drawn_with: Mapping[str, Any]) -> None:
-    """Check that a file's maps were drawn with these settings of the grid.
-
-    Raises:
-        UserError: a setting differs.
-    """
+    """Raise a UserError unless a file's maps were drawn with these settings of the grid."""
     for name, value in drawn_with.items():
         if provenance.get(name) != value:
             raise UserError(

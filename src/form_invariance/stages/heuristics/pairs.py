@@ -95,13 +95,10 @@ def published_part(grid: Grid) -> tuple[np.ndarray, Grid]:
 
 
 def make_grid(expression: str, max_operand: int) -> Grid:
-    """All pairs of operands below `max_operand` whose answer is in 0..999.
-
-    Args:
-        expression: the operator's expression; operands begin at 1 for division, else at 0.
+    """All pairs of operands from 0 (division: from 1) to below `max_operand` whose answer is in 0..999.
 
     Raises:
-        UserError: no pair has such an answer.
+        UserError: there are none.
     """
     kind = kind_of(expression)
     operands = np.arange(1 if kind == "division" else 0, max_operand, dtype=np.int64)
@@ -118,11 +115,10 @@ def make_grid(expression: str, max_operand: int) -> Grid:
 def make_digit_grid(task: Arithmetic, max_operand: int) -> Grid:
     """The problems of an operator that asks for a digit, of operands below `max_operand`.
 
-    Unlike the pairs of whole answers, they keep the operator's own limits: with other limits the digit's place may
-    change.
+    Unlike whole answers, they keep the operator's own limits: with other limits the digit's place may change.
 
     Raises:
-        UserError: there are no such problems.
+        UserError: there are none.
     """
     problems = pool(task)
     problems = problems[(problems["a"] < max_operand) & (problems["b"] < max_operand)]

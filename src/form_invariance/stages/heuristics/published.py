@@ -126,11 +126,7 @@ def _patterns(values: np.ndarray, prefix: str) -> list[tuple[int, str, float]]:
 
 
 def _multi(order: np.ndarray, grid: Grid) -> list[tuple[int, str, float]]:
-    """(neuron, heuristic, score) of neurons with two to five answers in 95 % of their top pairs.
-
-    Args:
-        order: pairs in descending order of each neuron's activations, (neurons, N).
-    """
+    """(neuron, heuristic, score) where two to five answers hold 95 % of the top pairs; `order` is (neurons, N)."""
     top = grid.answer[order[:, :MULTI_TOP]]
     width = int(grid.answer.max()) + 1
     flat = (top + np.arange(len(top))[:, None] * width).ravel()

@@ -114,17 +114,10 @@ def _rows(rankings: tuple[Ranking, Ranking], grid: Grid, null: Null, floor: floa
 
 
 def _unexplained(rows: _Rows, significant: np.ndarray, rankings: Sequence[Ranking], threshold: float) -> list[int]:
-    """Choose the labels among a neuron's significant rows, in descending order of evidence.
+    """Choose the labels among a neuron's significant rows, in descending order of evidence; both as indices.
 
     Earlier labels of other families explain the pairs for which they hold. A row must also reach the threshold on
-    the pairs that they do not explain.
-
-    Args:
-        significant: indices of the rows.
-        rankings: rankings by the K map and by the KV map.
-
-    Returns:
-        Indices of the labels' rows.
+    the pairs that they do not explain. The rankings are those by the K map and by the KV map.
     """
     sizes = np.array([rows.classes[row].size for row in significant], dtype=float)
     strength = evidence(rows.scores[significant], rows.base[significant], sizes)
@@ -145,11 +138,7 @@ def _unexplained(rows: _Rows, significant: np.ndarray, rankings: Sequence[Rankin
 def _remains(
     mask: np.ndarray, explained: np.ndarray, ranking: Ranking, threshold: float, bottom: bool = False
 ) -> bool:
-    """Whether a rule still reaches the threshold beyond chance on the pairs that are not explained.
-
-    Args:
-        bottom: score the lowest pairs, not the top ones.
-    """
+    """Whether a rule reaches the threshold on the unexplained pairs alone; `bottom` scores the lowest of them."""
     left = (mask & ~explained)[~explained]
     size, total = int(left.sum()), len(left)
     if size < SMALLEST or size == total:

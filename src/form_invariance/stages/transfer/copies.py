@@ -34,12 +34,7 @@ def _copied(
     copies: pd.DataFrame,
     rng: np.random.Generator,
 ) -> Condition:
-    """The condition that gives each target a donor that copies its answer in `answers`; others are left out.
-
-    Args:
-        positions: positions of the targets in their group.
-        answers: token id of the donor's answer for each target.
-    """
+    """The condition whose donors copy `answers`, a token id for each target; targets without one are left out."""
     copied, rows = copies_of(answers, copies, rng)
     return Condition(name, positions[copied], donor, rows["prompt"].tolist(), rows["answer_token"].to_numpy())
 
