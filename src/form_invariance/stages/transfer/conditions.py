@@ -189,19 +189,16 @@ def plan_direction(
         tokens = donor_rows[f"predicted_token_{side}"].to_numpy()
         return Condition(name, positions, source, donor_rows[f"prompt_{side}"].tolist(), tokens)
 
-    right_there = pairs[right_donor].reset_index(drop=True)
-    right_here = pairs[right_target].reset_index(drop=True)
     return [
         _group(
             failed,
             [
                 _same_operands("matched", failed, donor),
                 other_operands("mismatched", failed, "donor", equal_answer=False),
-                other_operands("same_answer", right_there, "donor", equal_answer=True),
-                other_operands("same_format", right_here, "target", equal_answer=False),
+                other_operands("same_answer", pairs[right_donor], "donor", equal_answer=True),
+                other_operands("same_format", pairs[right_target], "target", equal_answer=False),
                 _no_donor(failed, target),
-                *(_same_operands(control, failed, donor, control) for control in OTHER_NEURONS),
-                *(_same_operands(ceiling, failed, donor, ceiling) for ceiling in CEILINGS),
+                *(_same_operands(neurons, failed, donor, neurons) for neurons in (*OTHER_NEURONS, *CEILINGS)),
             ],
         ),
         _group(
