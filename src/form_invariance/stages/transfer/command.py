@@ -81,8 +81,8 @@ def transfer(
     formats, means = {}, {}
     for name, ranking in ranked.items():
         cache = read_means(caches[name], run.model)
-        means[name], variance = cache.last_token(run.first), cache.late_variance(run.first)
-        formats[name] = measure(run, ranking, variance)
+        means[name] = cache.last_token(run.first)
+        formats[name] = measure(run, ranking, cache.late_variance(run.first))
     circuits = read_circuits(circuit, k, run.late, run.width)
     halves = read_halves(circuit_halves, k, run.late, run.width)
     sets = neuron_sets(run, circuits, halves, formats, operator, Draws(random_seeds, matched_seeds, seed))
