@@ -105,10 +105,9 @@ def transfer_contrasts(tables: Mapping[str, pd.DataFrame], title: str, k: int) -
     table = table[table["contrast"].isin(TITLES) & (measured | ~table["contrast"].isin(COPYING))]
     table = table.assign(title=table["contrast"].map(TITLES))
     whole, operators = (table[(table["operator"] == ALL) == pooled] for pooled in (True, False))
-    looks = {
-        ALL: Look("black", "o", width=1.8, label="all operators and directions"),
-        **_thin(operators["operator"]),
-    }
+    looks = {ALL: Look("black", "o", width=1.8, label="all operators and directions")}
+    for name, look in looks_of(operators["operator"].unique().tolist()).items():
+        looks[name] = Look(look.colour, "", DASHED, 0.9)
     drawn = pd.concat(
         [
             line(whole, ALL, "difference", "low", "high"),
@@ -123,8 +122,3 @@ def transfer_contrasts(tables: Mapping[str, pd.DataFrame], title: str, k: int) -
     lowest = min(-0.03, *(float(drawn[column].min()) - 0.03 for column in ("value", "low")))
     grid.axes.flat[0].set_ylim(bottom=lowest)
     return grid.figure
-
-
-def _thin(operators: pd.Series) -> dict[str, Look]:
-    names = operators.unique().tolist()
-    return {name: Look(look.colour, "", DASHED, 0.9) for name, look in looks_of(names).items()}
