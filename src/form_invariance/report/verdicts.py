@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from form_invariance.experiment.answers import Answer
-from form_invariance.experiment.contrasts.questions import QUESTIONS, Question
+from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.verdicts.summary.answer import QUESTION
 from form_invariance.verdicts.summary.lines import NOTHING, extent, numbers
 
@@ -36,9 +36,7 @@ def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]
         {
             "name": question.label,
             "compared": question.compared,
-            "cells": [
-                _cell(by_question[name], question, span) if name in by_question else None for by_question in rows
-            ],
+            "cells": [_cell(by_question[name], span) if name in by_question else None for by_question in rows],
         }
         for name, question in QUESTIONS.items()
         if any(name in by_question for by_question in rows)
@@ -77,11 +75,11 @@ def _by_question(answer: Answer | None) -> dict[str, Row]:
     return {row["question"]: row for row in named.to_dict("records")}
 
 
-def _cell(row: Row, question: Question, span: tuple[float, float]) -> dict[str, Any] | None:
+def _cell(row: Row, span: tuple[float, float]) -> dict[str, Any] | None:
     """What one model's cell shows; None if nothing is compared."""
     value, low, high = (row[name] for name in ("difference", "low", "high"))
     cell = {"verdict": row["verdict"], "metric": row["metric"], "drawn": ""}
-    cell["numbers"] = numbers(row, question.parts[row["metric"]].margin).replace("-", "−")
+    cell["numbers"] = numbers(row).replace("-", "−")
     if cell["numbers"] == NOTHING and not row["operator"]:
         return None
     cell["operators"] = with_minus(row["operator"])

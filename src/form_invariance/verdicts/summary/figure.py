@@ -107,9 +107,8 @@ def _draw(axes: Axes, names: list[str], drawn: pd.DataFrame, decided: pd.DataFra
             axes.plot(row["difference"], y, "o", color=COLOURS[0])
         axes.text(0.99, y, said(row), transform=axes.get_yaxis_transform(), ha="right", va="bottom")
         if row["verdict"] != "undefined":
-            margin = part_of(row).margin
             size = f", k = {row['at_k']}" if row["at_k"] != row["k"] else ""
-            _below(axes, (0.99, y), (0, -4), (sides(row, margin) + pairs(row) + size).replace("-", "−"))
+            _below(axes, (0.99, y), (0, -4), (sides(row) + pairs(row) + size).replace("-", "−"))
 
 
 def _say_what_is_compared(axes: Axes, names: list[str], decided: pd.DataFrame) -> None:

@@ -72,7 +72,7 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
     empty, notes = [], []
     for row in verdicts_at(table, k).to_dict("records"):
         question = QUESTIONS[row["question"]]
-        compared = numbers(row, part_of(row).margin)
+        compared = numbers(row)
         if compared == NOTHING and not operators:
             empty.append(question.label)
             continue
@@ -118,7 +118,7 @@ def side_by_side(tables: Mapping[str, pd.DataFrame], ks: Mapping[str, int]) -> I
             for model, table in tables.items():
                 keys = {"question": name, "metric": metric, "k": ks[model], "operator": ALL}
                 rows.append(table[(table[[*keys]] == pd.Series(keys)).all(axis=1)].to_dict("records")[0])
-                text = line.format(model, said(rows[-1]), numbers(rows[-1], part_of(rows[-1]).margin))
+                text = line.format(model, said(rows[-1]), numbers(rows[-1]))
                 yield from wrap(text, 100, subsequent_indent=16 * " ")
             if len(rows) == 2 and metric != LAYERS and all(row["verdict"] != "undefined" for row in rows):
                 yield line.format("difference", "", between(*rows))
@@ -136,8 +136,7 @@ def _untestable(question: str, table: pd.DataFrame) -> bool:
     """Whether there is nothing to compare; the table is that of `verdicts_at`, by question."""
     if question not in table.index:
         return True
-    row = {"question": question, **table.loc[question].to_dict()}
-    return numbers(row, part_of(row).margin) == NOTHING
+    return numbers({"question": question, **table.loc[question].to_dict()}) == NOTHING
 
 
 def said(row: Mapping[Hashable, Any]) -> str:
@@ -145,17 +144,17 @@ def said(row: Mapping[Hashable, Any]) -> str:
     return str(row["verdict"]) if part_of(row).margin else worded(row["verdict"], row["difference"])
 
 
-def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
-    """The two values and their difference with its limits, or why there is none; `margin` as in `Part`."""
+def numbers(row: Mapping[Hashable, Any]) -> str:
+    """The two values and their difference with its limits, or why there is none."""
     if row["verdict"] != "undefined":
         size = f", at k = {row['at_k']}" if row["at_k"] != row["k"] else ""
         note = row["note"] and f"; {row['note']}"
         if row["question"] == "meet":
             distance, low, high = (f"{row['value'] - row[name]:z.2f}" for name in ("difference", "high", "low"))
             return f"{distance} [{low}, {high}] layers apart, needs at most {row['value']:g}"
-        return f"{sides(row, margin)} = {interval(row, margin)}{pairs(row)}{size}{note}"
-    if margin and not np.isnan(row["control_value"]):
-        return f"{sides(row, margin)}: the latter may be zero"
+        return f"{sides(row)} = {interval(row)}{pairs(row)}{size}{note}"
+    if part_of(row).margin and not np.isnan(row["control_value"]):
+        return f"{sides(row)}: the latter may be zero"
     return NOTHING
 
 
@@ -175,18 +174,18 @@ def signed(value: float) -> str:
     return f"{value:+z.{decimals}f}"
 
 
-def sides(row: Mapping[Hashable, Any], margin: float) -> str:
+def sides(row: Mapping[Hashable, Any]) -> str:
     """The two values that are compared; with a margin their ratio."""
     value, compared = (signed(row[name]).removeprefix("+") for name in ("value", "control_value"))
     if row["question"] == "served":
         compared = f"{SERVES} x {signed(row['control_value'] / SERVES).removeprefix('+')}"
-    return f"{value} {'/' if margin else '-'} {compared}"
+    return f"{value} {'/' if part_of(row).margin else '-'} {compared}"
 
 
-def interval(row: Mapping[Hashable, Any], margin: float) -> str:
+def interval(row: Mapping[Hashable, Any]) -> str:
     """The difference with its limits; with a margin the ratio with its own, and the margin."""
     values = [row[name] for name in ("difference", "low", "high")]
-    if margin:
+    if margin := part_of(row).margin:
         value, low, high = (f"{number + margin:z.2f}" for number in values)
         return f"{value} [{low}, {high}], needs {margin}"
     value, low, high = map(signed, values)
