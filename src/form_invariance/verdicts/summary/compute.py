@@ -50,16 +50,20 @@ def _operators_own(differing: pd.DataFrame) -> Iterator[dict[str, object]]:
             same_operator, other_operator = (
                 overlaps.loc[(differs, row["operators"])] for differs in (FORMAT, BOTH)
             )
-            pair = {
-                "value": same_operator["value"],
-                "control_value": other_operator["value"],
+            yield {
+                "question": "same",
+                "metric": BEYOND_OPERATOR,
+                "operator": row["operators"],
+                "k": k,
                 "cells": same_operator["pairs"],
+                "value": same_operator["value"],
+                "control": QUESTIONS["same"].parts[BEYOND_OPERATOR].control,
+                "control_value": other_operator["value"],
+                "difference": row["value"],
+                "low": row["low"],
+                "high": row["high"],
+                "most": most.get(row["operators"], np.nan),
             }
-            effect = {"difference": row["value"], "low": row["low"], "high": row["high"]}
-            effect["most"] = most.get(row["operators"], np.nan)
-            control = QUESTIONS["same"].parts[BEYOND_OPERATOR].control
-            names = {"question": "same", "metric": BEYOND_OPERATOR, "control": control}
-            yield {"k": k, "operator": row["operators"], **names, **pair, **effect}
 
 
 def _exchanged(contrasts: pd.DataFrame, ks: np.ndarray) -> pd.DataFrame:
@@ -93,8 +97,7 @@ def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     parts = pd.concat([*question_rows(contrasts), exchanged])
     parts = parts[parts["format"] == ALL].rename(columns={"first": "value", "second": "control_value"})
     table = pd.concat([same, parts.assign(note="")], ignore_index=True)
-    question_rank = table["question"].map(list(QUESTIONS).index)
-    table = table.assign(place=question_rank, others=table["operator"] != ALL)
+    table = table.assign(place=table["question"].map(list(QUESTIONS).index), others=table["operator"] != ALL)
     table["at_k"] = table["at_k"].fillna(table["k"]).astype("int64")
     table = with_mixed(table[[*VERDICTS.columns, "place", "others"]])
     order = ["place", "metric", "k", "others"]

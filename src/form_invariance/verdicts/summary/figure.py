@@ -40,7 +40,8 @@ def summary(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """Rows of panels are units, columns models; a point whose line lies above zero means yes."""
     table = tables["verdicts"][tables["verdicts"]["k"] == k]
     by_model = {str(model): rows for model, rows in table.groupby("model", sort=False)}
-    units = {unit: [name for name in QUESTIONS if holds(_first(name))] for unit, holds in UNITS.items()}
+    first_parts = {name: next(iter(question.parts.values())) for name, question in QUESTIONS.items()}
+    units = {unit: [name for name, part in first_parts.items() if has(part)] for unit, has in UNITS.items()}
     lines = [len(names) + 1 for names in units.values()]  # one for the axis
     across = min(len(by_model), 3)
     blocks = -(-len(by_model) // across)
@@ -71,10 +72,6 @@ def _extent(decided: pd.DataFrame) -> str:
     """A line that says how many answers knockouts are over; nothing if no neuron is shared."""
     rows = decided[(decided["question"] == "necessary") & (decided["verdict"] != "undefined")].to_dict("records")
     return f"\n{extent(rows[0])}" if rows else ""
-
-
-def _first(question: str) -> Part:
-    return next(iter(QUESTIONS[question].parts.values()))
 
 
 def _of_unit(table: pd.DataFrame, decided: pd.DataFrame, unit: str) -> pd.DataFrame:
