@@ -60,8 +60,6 @@ CellName = TypeVar("CellName", bound=tuple[str, ...])
 """Format or direction, and operator."""
 Problem = tuple[object, ...]
 """Its operator or task, and its operands: what cells have in common."""
-Interval = tuple[float, float, float]
-"""Two limits, and their Monte Carlo standard error."""
 
 
 def problems_of(operator: str, *numbers: np.ndarray | pd.Series) -> list[Problem]:
@@ -223,8 +221,10 @@ def _unseen(problems: Sequence[Sequence[Problem]]) -> float:
     return float(np.clip(UNSEEN - np.arange(len(heaviest)), 0, 1) @ heaviest)
 
 
-def limits(samples: np.ndarray, problems: Sequence[Sequence[Problem]], bounded: bool = True) -> Interval:
-    """The 95 % percentile interval of a mean (1 + R,), and the Monte Carlo standard error of its limits.
+def limits(
+    samples: np.ndarray, problems: Sequence[Sequence[Problem]], bounded: bool = True
+) -> tuple[float, float, float]:
+    """The limits of the 95 % percentile interval of a mean (1 + R,), and their Monte Carlo standard error.
 
     Where all resamples are equal up to rounding, they say nothing of the spread, and the limits are those of what
     was not seen. A value without bounds has no interval then.

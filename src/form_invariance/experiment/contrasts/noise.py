@@ -45,10 +45,6 @@ def total(noises: Iterable[float]) -> float:
     return float(np.sqrt(np.nansum(np.square([*noises]))))
 
 
-Value = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""What is made of a first and a second value."""
-
-
 @dataclass(frozen=True)
 class Noise:
     """The noise of rankings or of means in one row of a table of contrasts.
@@ -63,11 +59,11 @@ class Noise:
     operators: int
     averaged: int
 
-    def half(self, value: Value = np.subtract) -> float:
-        """Half of the 95 % interval of a value of the row; NaN where it is not known."""
+    def half(self, combine: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.subtract) -> float:
+        """Half of the 95 % interval of what is made of a row's two values; NaN where it is not known."""
         if not self.operators:
             return float("nan")
-        first, second = value(self.halves[:, 0], self.halves[:, 1]).T
+        first, second = combine(self.halves[:, 0], self.halves[:, 1]).T
         variance = np.mean((first - second) ** 2) / 4 / self.averaged
         return float(stdtrit(self.operators, 0.975) * variance**0.5)
 
