@@ -72,15 +72,14 @@ class Measured:
         rows = rows[np.lexsort(self._prompts[rows, 1::-1].T)]
         seeds, numbers, a, b = self._prompts[rows].T
         draws = len(np.unique(seeds))
-        size, (task, operator, *_, neurons) = len(rows) // draws, key[len(_CELL) :]
+        size = len(rows) // draws
+        task, operator, *_, neurons = key[len(_CELL) :]
         problems = problems_of(str(task), a[:size], b[:size])
         if task == TEXT:
             problems = [(TEXT, number) for number in b[:size].tolist()]
-        values, prompts = (
-            self._values[column][rows].reshape(draws, size),
-            zip(problems, numbers.tolist(), strict=False),
-        )
-        return Sample(values, list(prompts), f"{operator} {neurons}" if seeds[0] >= 0 else "")
+        values = self._values[column][rows].reshape(draws, size)
+        prompts = list(zip(problems, numbers[:size].tolist(), strict=True))
+        return Sample(values, prompts, f"{operator} {neurons}" if seeds[0] >= 0 else "")
 
 
 @dataclass(frozen=True)
@@ -117,6 +116,11 @@ class Cell:
     def elsewhere(self) -> list[str]:
         """The other formats."""
         return [name for name in self.measured.formats if name != self.format]
+
+    @cached_property
+    def other_operators(self) -> list[str]:
+        """The other operators."""
+        return [name for name in self.measured.operators if name != self.operator]
 
     def sample(
         self,
@@ -166,8 +170,7 @@ class Cell:
             whose: OWN, or OTHER_OPERATORS: the neurons of each.
             on: OWN, OTHER_OPERATORS, COPYING, or a task.
         """
-        others = [operator for operator in self.measured.operators if operator != self.operator]
-        several = {OWN: [self.operator], OTHER_OPERATORS: others, COPYING: self.measured.copying}
+        several = {OWN: [self.operator], OTHER_OPERATORS: self.other_operators, COPYING: self.measured.copying}
         samples = [
             self.sample(name, operator, task, ranked=ranked)
             for task in several.get(on, [on])

@@ -54,15 +54,14 @@ def halves_best(cell: Cell) -> Value:
 
 
 def best_control(cell: Cell, kinds: Iterable[str] = FAIR) -> Value:
-    """The strongest of the own best's controls: matched ones, and in a knockout those of equal norm."""
+    """The strongest of the own best's controls; those of equal norm exist in a knockout alone."""
     return cell.strongest({kind: kind + CONTROL_OF + OWN_BEST for kind in kinds}, draws=False)
 
 
 def other_circuits(cell: Cell) -> Mapping[str, tuple[Value, Value]]:
     """The operator's circuit, and that of each other operator, on the operator's prompts."""
     own_value = circuit(cell)
-    others = [operator for operator in cell.measured.operators if operator != cell.operator]
-    samples = {operator: cell.sample(CIRCUIT, operator) for operator in others}
+    samples = {operator: cell.sample(CIRCUIT, operator) for operator in cell.other_operators}
     return {operator: (own_value, cell.value(sample)) for operator, sample in samples.items() if sample}
 
 
