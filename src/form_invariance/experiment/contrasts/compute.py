@@ -67,7 +67,6 @@ def _rows(entry: Contrast, cells: Mapping[tuple[str, str], Cell]) -> Iterator[di
 
 def _rival_pairs(rivals: Callable[[Cell], Mapping[str, tuple[Value, Value]]], cell: Cell) -> dict[str, Pair]:
     """The pairs of a cell, by rival."""
-
     by_half = {source: [rivals(cell.by(half)) for half in halves] for source, halves in SOURCES.items()}
     unknown = cell.average([]), cell.average([])
     return {

@@ -43,17 +43,16 @@ RivalPairs = Mapping[str, Pair]
 def _assigned(cells: Sequence[tuple[str, RivalPairs]]) -> Iterator[tuple[dict[str, str], Pair]]:
     """Every assignment of a rival to each operator, and its means over the cells (operator, pairs)."""
     defined = [(operator, pairs) for operator, pairs in cells if pairs and all(p.defined for p in pairs.values())]
-    rivals: dict[str, list[str]] = {}
-    operators = list(dict.fromkeys(operator for operator, _ in defined))
-    most = int(ASSIGNMENTS ** (1 / max(1, len(operators))))
-    for operator in operators:
-        strengths = {
-            name: np.mean([pairs[name].second[0] for of, pairs in defined if of == operator])
-            for name in next(pairs for of, pairs in defined if of == operator)
-        }
-        rivals[operator] = sorted(strengths, key=strengths.__getitem__, reverse=True)[:most]
-    for rival_names in product(*rivals.values()) if defined else ():
-        assignment = dict(zip(operators, rival_names, strict=True))
+    by_operator: dict[str, list[RivalPairs]] = {}
+    for operator, pairs in defined:
+        by_operator.setdefault(operator, []).append(pairs)
+    most = int(ASSIGNMENTS ** (1 / max(1, len(by_operator))))
+    rivals = []
+    for of_cells in by_operator.values():
+        strengths = {name: np.mean([pairs[name].second[0] for pairs in of_cells]) for name in of_cells[0]}
+        rivals.append(sorted(strengths, key=strengths.__getitem__, reverse=True)[:most])
+    for rival_names in product(*rivals) if defined else ():
+        assignment = dict(zip(by_operator, rival_names, strict=True))
         yield assignment, over_cells([pairs[assignment[operator]] for operator, pairs in defined])
 
 
@@ -92,8 +91,8 @@ def _row(cells: Sequence[tuple[str, RivalPairs]], noise: Mapping[str, Noise]) ->
     if not assigned:
         nothing = np.full(1, np.nan)
         return described(Pair(nothing, nothing, (), NO_CONTROL))
-    differences = np.array([pair.first - pair.second for _, pair in assigned]) + 0.0
-    pairs = [pair for _, pair in assigned]
+    assignments, pairs = zip(*assigned, strict=True)
+    differences = np.array([pair.first - pair.second for pair in pairs]) + 0.0
     bounds = [
         limits(difference, pair.problems, pair.bounded)
         for difference, pair in zip(differences, pairs, strict=True)
@@ -106,7 +105,7 @@ def _row(cells: Sequence[tuple[str, RivalPairs]], noise: Mapping[str, Noise]) ->
     # Where all resamples are equal up to rounding, the limits are of what was not seen.
     unseen = np.array([high - low for low, high, _ in bounds]) / 2 / norm.ppf(0.975)
     same = np.ptp(differences[:, 1:], axis=1) < ROUNDING
-    deviation, noises = _noises([assignment for assignment, _ in assigned], noise, differences.shape[1] - 1)
+    deviation, noises = _noises(assignments, noise, differences.shape[1] - 1)
     errors = np.hypot(np.where(same, unseen, differences[:, 1:].std(axis=1, ddof=1)), deviation)
     resampled = differences[:, 1:] + noises
     studentized = (differences[:, :1] - resampled) / np.where(errors > 0, errors, 1)[:, None]
@@ -114,10 +113,9 @@ def _row(cells: Sequence[tuple[str, RivalPairs]], noise: Mapping[str, Noise]) ->
     highs = differences[:, 0] + quantile * errors
     least, low, high = int(differences[:, 0].argmin()), float(min(lows)), float(min(highs))
     error = bounds[int(np.argmin(lows))][2]
-    assignment, pair = assigned[least]
-    names = set(assignment.values())
-    return described(replace(pair, noise=noise)) | {
-        "control": names.pop() if len(assignment) == 1 else SEVERAL,
+    rivals = list(assignments[least].values())
+    return described(replace(pairs[least], noise=noise)) | {
+        "control": rivals[0] if len(rivals) == 1 else SEVERAL,
         "low": low,
         "high": high,
         "limit_error": error,
