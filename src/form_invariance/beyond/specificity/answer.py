@@ -8,10 +8,10 @@ import pandas as pd
 from form_invariance.experiment.answers import Answer, percent
 from form_invariance.experiment.contrasts.cells import OWN
 from form_invariance.experiment.contrasts.questions import QUESTIONS
+from form_invariance.experiment.contrasts.rows import overall
 from form_invariance.experiment.contrasts.table import CONTRASTS
 from form_invariance.experiment.contrasts.verdicts import decided
 from form_invariance.experiment.other_tasks import FEWEST
-from form_invariance.tables.columns import ALL
 
 INPUTS = {"contrasts": CONTRASTS}
 CONTROL = "circuit_minus_control"
@@ -23,10 +23,9 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     rows = decided(contrasts, k)
     rows = rows[rows["question"] == "computed"].set_index("metric")
     size = int(rows["at_k"].iloc[0])
-    tasks = contrasts[(contrasts["contrast"] == CONTROL) & (contrasts["k"] == size)]
-    tasks = tasks[(tasks["format"] == ALL) & (tasks["operator"] == ALL)]
+    tasks = overall(contrasts[(contrasts["contrast"] == CONTROL) & (contrasts["k"] == size)])
     shown = tasks.drop(columns=["k", "intervention", "contrast", "metric"])
-    row, margin = (rows[rows.index == metric].iloc[0] for metric in ("probability", "margin"))
+    row, margin = rows.loc["probability"], rows.loc["margin"]
     if not row["cells"]:
         measured = shown.loc[shown["task"] == OWN, "cells"].sum()
         why = f"no task that copies has {FEWEST} right answers" if measured else "no neuron is shared"
