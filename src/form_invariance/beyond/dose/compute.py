@@ -110,13 +110,10 @@ def of_equal_norm(
 
 
 def _directions(shape: Sequence[int], draws: Draws, *names: object) -> np.ndarray:
-    """Random directions of norm 1, (draws, late layers, d), from their (late layers, d)."""
-    drawn = [
-        generator(draws.seed, RANDOM_DIRECTION, *names, draw).normal(size=shape) for draw in range(draws.matched)
-    ]
-    return np.array(
-        [direction / np.linalg.norm(direction, axis=-1, keepdims=True) for direction in drawn]
-    ).reshape(-1, *shape)
+    """Random directions of norm 1, (draws, late layers, d); `shape` is (late layers, d)."""
+    streams = (generator(draws.seed, RANDOM_DIRECTION, *names, draw) for draw in range(draws.matched))
+    drawn = np.array([stream.normal(size=shape) for stream in streams])
+    return drawn / np.linalg.norm(drawn, axis=-1, keepdims=True)
 
 
 Rows = Iterator[tuple[list[NeuronSet], str, Readout]]
