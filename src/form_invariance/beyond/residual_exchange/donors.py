@@ -15,6 +15,8 @@ from form_invariance.stages.transfer.copies import copies_of
 Cell = tuple[str, str]
 """Format and operator."""
 
+COLUMNS = ["donor", "donor_format", "a", "b", "prompt", "own_token", "donor_prompt", "donor_token"]
+
 
 def donations(
     cell: Cell, datasets: Mapping[Cell, pd.DataFrame], censuses: Mapping[str, pd.DataFrame], seed: int
@@ -57,15 +59,14 @@ def donations(
             order = generator(seed, "residual exchange", *cell, REPAIR, form).permutation(len(pairs))
             pairs = pairs.iloc[order[: len(targets)]].rename(
                 columns={
-                    **{"prompt_target": "prompt", "predicted_token_target": "own_token"},
-                    **{"prompt_donor": "donor_prompt", "answer_token_donor": "donor_token"},
+                    "prompt_target": "prompt",
+                    "predicted_token_target": "own_token",
+                    "prompt_donor": "donor_prompt",
+                    "answer_token_donor": "donor_token",
                 }
             )
             parts.append(pairs.assign(donor=REPAIR, donor_format=form))
     return pd.concat([part[COLUMNS] for part in parts], ignore_index=True)
-
-
-COLUMNS = ["donor", "donor_format", "a", "b", "prompt", "own_token", "donor_prompt", "donor_token"]
 
 
 def _with_another_answer(targets: pd.DataFrame, donors: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:

@@ -88,8 +88,11 @@ def _rows(answer: np.ndarray, probability: np.ndarray, rank: np.ndarray, weights
     return pd.DataFrame(product((ALONE, TOGETHER), range(len(rank))), columns=["exchanged", "head"]).assign(
         rank=np.tile(rank + 1, 2),
         member=np.tile(member, 2),
-        **{"donor_answer": shares[0], "low": low, "high": high},
-        **{"donor_probability": probability.mean(0), "prompts": len(answer)},
+        prompts=len(answer),
+        donor_answer=shares[0],
+        low=low,
+        high=high,
+        donor_probability=probability.mean(0),
     )
 
 
