@@ -282,6 +282,18 @@ def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, cap
     assert f"{tmp_path} is no table; give results/MODEL/" in capsys.readouterr().err
 
 
+def test_a_contrast_that_decides_for_one_model_alone_has_a_line_for_the_other(tables):
+    copied = "matched_minus_copied_answer"
+    both = {
+        model: verdicts_table(changed(tables, MOVED, "contrast", {copied: limits}))
+        for model, limits in (("copies", (-0.3, -0.1)), ("cannot", (np.nan, np.nan)))
+    }
+    lines = list(side_by_side(both, dict.fromkeys(both, 10)))
+    at = next(place for place, line in enumerate(lines) if line.startswith("    cannot  undefined nothing to"))
+    assert lines[at - 1].startswith("    copies  no ")
+    assert not lines[at + 1].startswith("    difference")
+
+
 def test_models_are_side_by_side_where_both_have_an_answer(tables):
     """A contrast that decides a question has a line for each model; the last line counts untestable questions."""
     few = {**tables, "contrasts": tables["contrasts"].query("contrast != 'imposed'")}

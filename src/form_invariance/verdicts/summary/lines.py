@@ -117,10 +117,12 @@ def side_by_side(tables: Mapping[str, pd.DataFrame], ks: Mapping[str, int]) -> I
             rows = []
             for model, table in tables.items():
                 keys = {"question": name, "metric": metric, "k": ks[model], "operator": ALL}
-                rows.append(table[(table[[*keys]] == pd.Series(keys)).all(axis=1)].to_dict("records")[0])
-                text = line.format(model, said(rows[-1]), numbers(rows[-1]))
-                yield from wrap(text, 100, subsequent_indent=16 * " ")
-            if len(rows) == 2 and metric != LAYERS and all(row["verdict"] != "undefined" for row in rows):
+                matching = table[(table[[*keys]] == pd.Series(keys)).all(axis=1)].to_dict("records")
+                rows += [row for row in matching if row["verdict"] != "undefined"]
+                # An optional contrast has no row where it is undefined.
+                words = (said(matching[0]), numbers(matching[0])) if matching else ("undefined", NOTHING)
+                yield from wrap(line.format(model, *words), 100, subsequent_indent=16 * " ")
+            if len(rows) == len(tables) == 2 and metric != LAYERS:
                 yield line.format("difference", "", between(*rows))
     for model, count in fewer.items():
         yield f"  {count} more question{'s' * (count > 1)} cannot be tested in {model}."
