@@ -17,6 +17,7 @@ from form_invariance.tables.columns import ALL
 from form_invariance.tables.files import write_table
 from form_invariance.verdicts.summary.answer import answer
 from form_invariance.verdicts.summary.compute import verdicts_table
+from form_invariance.verdicts.summary.figure import summary
 from form_invariance.verdicts.summary.lines import LEGEND, by_operator, side_by_side, verdict_lines, verdicts_at
 from form_invariance.verdicts.summary.table import VERDICTS
 
@@ -280,6 +281,12 @@ def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, cap
     assert "has no verdicts at k = 7; it has 10" in capsys.readouterr().err
     assert main(["verdicts", str(tmp_path)]) == 2
     assert f"{tmp_path} is no table; give results/MODEL/" in capsys.readouterr().err
+
+
+def test_a_question_without_rows_is_undefined_in_the_figure(tables):
+    table = verdicts_table(tables).query("question != 'meet'").assign(model="mine")
+    figure = summary({"verdicts": table}, "title", 10)
+    assert "undefined" in {text.get_text() for axes in figure.axes for text in axes.texts}
 
 
 def test_a_contrast_that_decides_for_one_model_alone_has_a_line_for_the_other(tables):

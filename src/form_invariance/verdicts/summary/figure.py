@@ -95,15 +95,16 @@ def _draw(axes: Axes, names: list[str], drawn: pd.DataFrame, decided: pd.DataFra
     axes.set_ylim(len(names) - 0.4, -0.6)
     rows = {row["question"]: row for row in decided.to_dict("records")}
     for y, question in enumerate(names):
-        row: dict[Any, Any] = rows.get(question, {"verdict": "undefined"})
+        row = rows.get(question)
         of_question = drawn[drawn["question"] == question]
         each = of_question.loc[of_question["operator"] != ALL, "difference"]
         axes.plot(each, [y] * len(each), **_OPERATOR)
-        if len(of_question):
+        if row and len(of_question):
             axes.plot([row["low"], row["high"]], [y, y], **_WHOLE)
             axes.plot(row["difference"], y, "o", color=COLOURS[0])
-        axes.text(0.99, y, said(row), transform=axes.get_yaxis_transform(), ha="right", va="bottom")
-        if row["verdict"] != "undefined":
+        words = said(row) if row else "undefined"
+        axes.text(0.99, y, words, transform=axes.get_yaxis_transform(), ha="right", va="bottom")
+        if row and row["verdict"] != "undefined":
             size = f", k = {row['at_k']}" if row["at_k"] != row["k"] else ""
             _below(axes, (0.99, y), (0, -4), (sides(row) + pairs(row) + size).replace("-", "−"))
 
