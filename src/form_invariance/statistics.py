@@ -6,25 +6,25 @@ from scipy.special import ndtri, stdtrit
 from form_invariance.randomness import generator
 
 Z95 = float(ndtri(0.975))
-"""Half a 95 % normal interval, in standard errors."""
+"""Half the width of a 95 % normal interval, in standard errors."""
 
 UNSEEN = -float(np.log(0.025))
-"""What was seen in none of n trials has a share of at most this / n: the rule of three for two sides."""
+"""An event in none of n trials has a probability of at most this / n (two-sided rule of three)."""
 
 
 def ranks(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """The one rule by which neurons are ranked: rank from 0 by value, largest first, ties by number.
+    """Rank neurons from 0 by value, largest first, ties by number. Every ranking of neurons uses this rule.
 
     Args:
         values: (..., C).
-        numbers: of the neurons, (C,), all different.
+        numbers: the neurons' numbers, (C,), all different.
 
     Returns:
-        (..., C).
+        Ranks, (..., C).
     """
     by_number = np.argsort(numbers)
     falling = -values[..., by_number]
-    # Without kind="stable" numpy sorts several times faster; ties are put in order afterwards.
+    # An unstable sort is several times faster in numpy; ties are put in order afterwards.
     order = np.argsort(falling, axis=-1)
     ordered = np.take_along_axis(falling, order, axis=-1)
     differs = ordered[..., 1:] != ordered[..., :-1]
@@ -38,7 +38,7 @@ def ranks(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 
 def wilson(successes: np.ndarray, trials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson's 95 % interval of a rate; not a number where there are no trials.
+    """Wilson's 95 % interval of a rate; NaN without trials.
 
     Args:
         successes: (n,).
@@ -52,7 +52,7 @@ def wilson(successes: np.ndarray, trials: np.ndarray) -> tuple[np.ndarray, np.nd
     scale = 1 + Z95**2 / trials
     middle = (rate + Z95**2 / (2 * trials)) / scale
     half = Z95 / scale * np.sqrt(rate * (1 - rate) / trials + Z95**2 / (4 * trials**2))
-    # It holds the rate itself; rounding alone could leave it out.
+    # The interval contains the rate; rounding must not exclude it.
     return np.clip(middle - half, 0, rate), np.clip(middle + half, rate, 1)
 
 
@@ -63,10 +63,10 @@ def bootstrap_weights(size: int, resamples: int, seed: int, *names: str) -> np.n
 
 
 def normal_limits(value: float, resampled: np.ndarray, unseen: float = 0.0) -> tuple[float, float]:
-    """The 95 % normal interval around a value, with the standard error of its resamples that are finite.
+    """The 95 % normal interval around a value; its standard error is the deviation of the finite resamples.
 
     Args:
-        unseen: half of the interval where no resample differs, for instance by the rule of three.
+        unseen: half the interval where all resamples are equal, for instance by the rule of three.
     """
     resampled = resampled[np.isfinite(resampled)]
     if len(resampled) < 2 or np.isnan(value):
@@ -77,9 +77,9 @@ def normal_limits(value: float, resampled: np.ndarray, unseen: float = 0.0) -> t
 
 
 def less(first: tuple[float, float, float], second: tuple[float, float, float]) -> tuple[float, float, float]:
-    """The difference of two independent values with its limits, from the values and their own limits.
+    """The difference of two independent values, with its lower and upper limit.
 
-    Limits are recovered variances (Zou & Donner 2008), so intervals need not be symmetric.
+    Variances are recovered from the limits of both (Zou & Donner 2008), so intervals need not be symmetric.
 
     Args:
         first, second: value, lower and upper limit.
@@ -91,15 +91,15 @@ def less(first: tuple[float, float, float], second: tuple[float, float, float]) 
 
 
 def normal_interval(value: float, resampled: np.ndarray, unseen: float = 0.0) -> tuple[float, float]:
-    """The same for a value between 0 and 1, whose limits are, too."""
+    """`normal_limits` of a value between 0 and 1, clipped to this range."""
     low, high = normal_limits(value, resampled, unseen)
     return (low, high) if np.isnan(low) else (max(0.0, low), min(1.0, high))
 
 
 def resampled_interval(values: np.ndarray) -> tuple[float, float, float]:
-    """The sample's value, which is the first, and the 95 % percentile interval of the resamples' after it.
+    """The sample's value, which comes first, and the 95 % percentile interval of the resamples' values after it.
 
-    The interval is NaN where the value is, or where fewer than two resamples have one.
+    The interval is NaN if the sample's value is, or if fewer than two resamples have a value.
     """
     resampled = values[1:][~np.isnan(values[1:])]
     if np.isnan(values[0]) or len(resampled) < 2:
@@ -109,8 +109,8 @@ def resampled_interval(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def student_factor(count: int) -> float:
-    """Half a 95 % interval of a mean, in standard errors, of `count` draws; not a number below five.
+    """Half the 95 % interval of a mean of `count` draws, in standard errors; NaN below five draws.
 
-    The standard error of so few draws is itself too uncertain for an interval (method, section 7).
+    The standard error of fewer draws is itself too uncertain for an interval (method, section 7).
     """
     return float(stdtrit(count - 1, 0.975)) if count >= 5 else float("nan")

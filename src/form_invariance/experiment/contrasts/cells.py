@@ -1,4 +1,4 @@
-"""What an entry of the list of contrasts is made of: means of what sets of neurons do to the prompts of a cell."""
+"""The parts of a contrast: mean effects of sets of neurons on the prompts of a cell."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,11 +19,11 @@ from form_invariance.experiment.contrasts.engine import (
 from form_invariance.experiment.measurements import METRICS, TEXT, UNMODIFIED
 
 OWN, OTHER_OPERATORS, COPYING = "own", "other_operators", "all_copying"
-"""Tasks: the operator's own, the mean over the other operators', the mean over those whose answer is copied."""
+"""Tasks: the operator's own; the mean over the other operators'; the mean over tasks whose answer is copied."""
 COLUMN = {"accuracy": "correct", "rate": "correct"}
-"""The columns of metrics that are not named like them."""
+"""The columns of metrics that have another name."""
 NO_BOUNDS = ("faithfulness", "margin")
-"""Metrics whose differences are not between -1 and 1."""
+"""Metrics whose differences may lie outside -1 to 1."""
 
 _CELL = ["format", "donor", "k"]
 _SET = ["task", "operator", "intervention", "positions", "means", "neurons"]
@@ -31,12 +31,12 @@ _SET = ["task", "operator", "intervention", "positions", "means", "neurons"]
 
 @dataclass(frozen=True)
 class Sample:
-    """What a set of neurons does to prompts.
+    """The effect of a set of neurons on each prompt.
 
     Attributes:
         values: (draws, P).
-        prompts: the problem of each, and its number.
-        stream: of random numbers that drew the neurons; empty if they are not drawn.
+        prompts: problem and number of each prompt.
+        stream: the random stream that drew the neurons; empty if they were not drawn.
     """
 
     values: np.ndarray
@@ -48,7 +48,7 @@ class Measured:
     """The measurements of a model (`experiment.measurements`), by cell and set of neurons."""
 
     def __init__(self, table: pd.DataFrame, copying: Sequence[str] = ()) -> None:
-        """Take the rows of all tables by prompt; `copying`: tasks whose answer is a number of the prompt."""
+        """Index the rows of all tables by prompt; `copying`: tasks whose answer is a number of the prompt."""
         self.operators = list(dict.fromkeys(table["operator"][table["intervention"] != UNMODIFIED]))
         self.formats = list(dict.fromkeys(table["format"]))
         self.neurons = list(dict.fromkeys(table["neurons"]))
@@ -60,7 +60,7 @@ class Measured:
         self._samples: dict[tuple[object, ...], Sample | None] = {}
 
     def sample(self, column: str, *key: object) -> Sample | None:
-        """The values of a column by a set (format, donor, k, task, operator, intervention, ...), if measured."""
+        """A column's values for a set (format, donor, k, task, operator, intervention, ...), if measured."""
         if (column, *key) not in self._samples:
             self._samples[column, *key] = self._read(column, key)
         return self._samples[column, *key]
@@ -87,10 +87,10 @@ class Cell:
     """One operator's neurons in one format, or in one direction of transfer, by one metric.
 
     Attributes:
-        measure: what is made of a metric after the intervention and before it.
-        task: that the contrast is about, if it is asked of several.
-        half: before the names of ranked neurons, where one half of the prompts ranked them or gave the means.
-        resamples: of the bootstrap.
+        measure: how a metric is read, as in `Contrast.measure`.
+        task: the task on which the contrast is evaluated, if there are several.
+        half: prefix of the names of neurons that one half of the prompts ranked, or that it gave the means for.
+        resamples: bootstrap resamples.
     """
 
     measured: Measured
@@ -109,7 +109,7 @@ class Cell:
     half: str = ""
 
     def by(self, half: str) -> "Cell":
-        """The cell by one half of the prompts of the rankings or means, without resamples."""
+        """The cell with rankings or means from one half of their prompts, without resamples."""
         return replace(self, half=half, resamples=0)
 
     @cached_property
@@ -131,12 +131,12 @@ class Cell:
         metric: str = "",
         ranked: bool = True,
     ) -> Sample | None:
-        """What a set does to each prompt; defaults are the cell's.
+        """The effect of a set on each prompt; an empty argument stands for the cell's own.
 
         Args:
             whose: operator whose neurons these are.
             on: task.
-            ranked: whether there are neurons of this name by either half of the train prompts.
+            ranked: whether the set also exists by halves of the prompts; if so, `half` precedes its name.
         """
         column = metric or self.metric
         column, setting = COLUMN.get(column, column), (self.positions, self.means)
@@ -152,7 +152,7 @@ class Cell:
         return replace(after, values=lost if self.measure == "lost" else -lost)
 
     def value(self, sample: Sample | None, draws: bool = True) -> Value:
-        """The mean over the prompts that have a value."""
+        """The mean over the prompts that have a value; `draws`: with the mean of each draw."""
         if sample is None:
             return self.average([])
         kept = np.flatnonzero(~np.isnan(sample.values).any(0)).tolist()
@@ -164,10 +164,10 @@ class Cell:
     def mean(
         self, *neurons: str, whose: str = OWN, on: str = OWN, ranked: bool = True, draws: bool = False
     ) -> Value:
-        """Mean over sets, tasks and operators: each counts once, and those that are not measured do not count.
+        """The mean over sets, tasks and operators: each that was measured counts once.
 
         Args:
-            whose: OWN, or OTHER_OPERATORS: the neurons of each.
+            whose: OWN, or OTHER_OPERATORS for the neurons of each other operator.
             on: OWN, OTHER_OPERATORS, COPYING, or a task.
         """
         several = {OWN: [self.operator], OTHER_OPERATORS: self.other_operators, COPYING: self.measured.copying}
@@ -180,17 +180,17 @@ class Cell:
         return self.average([self.value(sample, draws) for sample in samples if sample])
 
     def average(self, values: Sequence[Value]) -> Value:
-        """The mean of values; undefined without any."""
+        """The mean of values; NaN without any."""
         return average(values, self.resamples)
 
     def strongest(self, controls: Mapping[str, str], on: str = OWN, draws: bool = True) -> Value:
-        """The largest mean of several controls, by name, with its name and the spread of its draws."""
+        """The largest mean of several controls, with its name; `controls`: the neurons of each by name."""
         values = {name: self.mean(neurons, on=on, ranked=False, draws=draws) for name, neurons in controls.items()}
         name = strongest({name: float(value.mean[0]) for name, value in values.items()})
         return replace(values.get(name, self.average([])), control=name)
 
     def paired(self, first: Sample | None, second: Sample | None, control: str = "") -> tuple[Value, Value]:
-        """The means of two samples over the prompts that have both; without any, the first has its own."""
+        """The means of two samples over their common prompts; without any, the first is averaged over its own."""
         nothing = replace(self.average([]), control=control)
         if first is None or second is None:
             return self.value(first), nothing

@@ -24,7 +24,7 @@ def pair_of(values: Values, cell: Cell) -> Pair:
 
 
 def _with_halves(both: tuple[Value, Value], by_half: Mapping[str, Sequence[tuple[Value, Value]]]) -> Pair:
-    """A pair of two values that are also known by halves, by source."""
+    """A pair of two values, with both values by either half, by source of noise."""
     halves = {
         source: np.array([[float(value.mean[0]) for value in side] for side in zip(*pairs, strict=True)])
         for source, pairs in by_half.items()
@@ -88,8 +88,8 @@ def contrasts_table(
     """The contrasts of every cell, of every operator and over all cells.
 
     Args:
-        sizes: by the key of the configuration that holds them, as in `Contrast.sizes`.
-        resamples: of the bootstrap.
+        sizes: sizes k by configuration key, as in `Contrast.sizes`.
+        resamples: bootstrap resamples.
         entries: default: all.
     """
     table = []

@@ -1,9 +1,9 @@
-"""The engine of all contrasts: means over prompts, what is made of them, and intervals (method, section 15).
+"""The engine of all contrasts: means over prompts, their differences, and intervals (method, section 15).
 
 A mean is an array (1 + R,): the value on the sample, then on R bootstrap resamples of the problems. Cells
 (formats, directions, operators) are fixed, because no others could have been drawn, and a mean over cells is the
-mean of their arrays. Problems are drawn: all values of a problem, in every cell that asks it, count equally often
-in a resample. So two values of a prompt are paired, and formats that ask the same problem are drawn together.
+mean of their arrays. Problems are resampled: a problem has the same weight in every cell that asks it. So two
+values of a prompt are paired, and formats that ask the same problem are resampled together.
 """
 
 from collections import defaultdict
@@ -22,9 +22,9 @@ from form_invariance.statistics import UNSEEN
 from form_invariance.tables.columns import Column, integer, number, text
 
 ROUNDING = 1e-6
-"""A damage or difference below it (in a probability or in nats) may be the rounding of float32."""
+"""A loss or difference below this (a probability, or in nats) may be rounding of float32."""
 FEWEST = 5
-"""With fewer prompts a cell has no interval, and does not count in means over cells."""
+"""A cell with fewer prompts has no interval, and does not count in means over cells."""
 NO_CONTROL, SEVERAL = "none", "strongest of each cell"
 
 COLUMNS: dict[str, Column] = {
@@ -59,11 +59,11 @@ RATIO = {
 CellName = TypeVar("CellName", bound=tuple[str, ...])
 """Format or direction, and operator."""
 Problem = tuple[object, ...]
-"""Its operator or task, and its operands: what cells have in common."""
+"""Operator or task, and operands: the same in every cell that asks the problem."""
 
 
 def problems_of(operator: str, *numbers: np.ndarray | pd.Series) -> list[Problem]:
-    """Problems by the one or two numbers (P,) that the answer depends on; a pair and its reverse are one."""
+    """P problems, from the one or two numbers (P,) that determine each answer; a pair and its reverse are one."""
     first, second = (*numbers, np.full(len(numbers[0]), NO_OPERAND))[:2]
     low, high = np.minimum(first, second), np.maximum(first, second)
     return list(zip([operator] * len(low), low.tolist(), high.tolist(), strict=True))
@@ -71,16 +71,16 @@ def problems_of(operator: str, *numbers: np.ndarray | pd.Series) -> list[Problem
 
 @lru_cache(maxsize=2**14)
 def _times_drawn(problem: Problem, resamples: int, seed: int) -> np.ndarray:
-    """How often a problem is in each resample, (R,)."""
+    """A problem's weight in each resample, (R,)."""
     return generator(seed, "bootstrap", *problem).poisson(size=resamples).astype(np.uint8)
 
 
 def resampling(problems: Sequence[Problem], resamples: int, seed: int) -> np.ndarray:
-    """How often each prompt is in the sample and in each resample, (P, 1 + R).
+    """The weight of each prompt in the sample and in each resample, (P, 1 + R).
 
-    A problem's numbers depend on the problem alone, so every cell that asks it draws it equally often. Drawing as
-    many problems as there are, with replacement, gives each a Poisson number with mean 1 (but for their fixed sum,
-    by which a mean is divided anyway). A resample without any problem of a cell is the sample.
+    A problem's weights depend on the problem alone, so every cell that asks it gives it the same. A bootstrap with
+    replacement gives each problem a Poisson number with mean 1, except that their sum is fixed; means are divided
+    by the sum, so it need not be. A resample without any problem of a cell is replaced by the sample.
     """
     weights = np.ones((len(problems), 1 + resamples))
     for position, problem in enumerate(problems):
@@ -98,13 +98,13 @@ def resampled(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Value:
-    """A mean over the prompts of one cell, or what is made of several.
+    """A mean over the prompts of one cell, or the difference or mean of several.
 
     Attributes:
         mean: (1 + R,); NaN where it is undefined.
-        problems: of the prompts; of several means those of the one with the fewest.
-        draws: what each draw of the controls in it gives.
-        control: its name, if it is the strongest of several.
+        problems: the problem of each prompt; of several means, those of the mean with the fewest.
+        draws: the mean by each draw of the controls.
+        control: the control's name, if it was chosen as the strongest.
         bounded: the value of a prompt lies between -1 and 1.
     """
 
@@ -115,7 +115,7 @@ class Value:
     bounded: bool = True
 
     def __sub__(self, other: "Value") -> "Value":
-        """The difference; a random stream that is in both drew the same neurons for both."""
+        """The difference; draws of a stream that is in both are subtracted, because the neurons are the same."""
         subtracted = {name: self.draws.get(name, 0) - values for name, values in other.draws.items()}
         return Value(
             self.mean - other.mean,
@@ -127,7 +127,7 @@ class Value:
 
 
 def average(values: Sequence[Value], resamples: int) -> Value:
-    """The mean of values, each of which counts once; undefined without any."""
+    """The unweighted mean of values; NaN without any."""
     if len(values) < 2:
         return values[0] if values else Value(np.full(1 + resamples, np.nan))
     streams = set.intersection(*(set(value.draws) for value in values))
@@ -140,9 +140,9 @@ def average(values: Sequence[Value], resamples: int) -> Value:
 
 
 def strongest(means: Mapping[str, float]) -> str:
-    """The name of the largest mean; of equals the first by name; `NO_CONTROL` without any.
+    """The name of the largest mean, among equals the first by name; `NO_CONTROL` if no mean is defined.
 
-    To choose the control by the prompts on which it is compared favours the control.
+    The prompts that choose the control also compare it, which favours the control.
     """
     rounded = {name: round(mean, 12) for name, mean in sorted(means.items()) if not np.isnan(mean)}
     return max(rounded, key=lambda name: rounded[name]) if rounded else NO_CONTROL
@@ -153,12 +153,12 @@ class Pair:
     """Two means, (1 + R,) each, of one cell or over cells; NaN where one is undefined.
 
     Attributes:
-        problems: of the prompts that have both values, in each cell.
-        control: name of the second one, if it was chosen.
-        draws: of the controls in both.
+        problems: the problems of each cell whose prompts have both values.
+        control: name of the second value's control, if it was chosen as the strongest.
+        draws: the difference by each draw of the controls.
         bounded: the difference of a prompt lies between -1 and 1.
         halves: both values by either half of the prompts of rankings and of means.
-        noise: of rankings and of means, from the halves of all cells.
+        noise: noise of rankings and of means, from the halves of all cells.
     """
 
     first: np.ndarray
@@ -208,10 +208,10 @@ def over_cells(pairs: Iterable[Pair]) -> Pair:
 
 
 def _unseen(problems: Sequence[Sequence[Problem]]) -> float:
-    """The largest mean over cells, with 97.5 % confidence, of what was seen on no problem.
+    """An upper 97.5 % limit of the mean over cells of an event that was seen on no problem.
 
-    It may happen on as many problems as `UNSEEN`: those that count most in the mean, since several cells ask them
-    or a cell has few prompts.
+    The event may occur on `UNSEEN` problems. The limit takes those with the largest weight in the mean: problems
+    that several cells ask, or of a cell with few prompts.
     """
     counted: defaultdict[Problem, float] = defaultdict(float)
     for cell in problems:
@@ -226,11 +226,11 @@ def limits(
 ) -> tuple[float, float, float]:
     """The limits of the 95 % percentile interval of a mean (1 + R,), and their Monte Carlo standard error.
 
-    Where all resamples are equal up to rounding, they say nothing of the spread, and the limits are those of what
-    was not seen. A value without bounds has no interval then.
+    Resamples that are all equal up to rounding do not show the spread. Then the limits are those of an event that
+    was not seen, and a value without bounds has no interval.
 
     Args:
-        problems: of each cell.
+        problems: the problems of each cell.
         bounded: the value of a prompt lies between -1 and 1.
     """
     drawn, fewest = np.sort(samples[1:]), min(map(len, problems), default=0)
@@ -248,10 +248,10 @@ def limits(
 
 
 def verdict(low: float, high: float, error: float = 0.0) -> str:
-    """What a 95 % interval of a difference says: yes above zero, no below it, undecided around it.
+    """The verdict of a 95 % interval of a difference: yes above zero, no below it, undecided around it.
 
-    A limit within twice its Monte Carlo error of zero is undecided: another seed might say something else. So is
-    one within rounding: another processor might. Without an interval (not numbers) the question is undefined.
+    It is also undecided if a limit is within twice its Monte Carlo error of zero, because another seed might
+    decide otherwise, or within rounding, because another processor might. It is undefined if a limit is NaN.
     """
     if np.isnan(low) or np.isnan(high):
         return "undefined"
@@ -260,7 +260,7 @@ def verdict(low: float, high: float, error: float = 0.0) -> str:
 
 
 def widened(value: float, low: float, high: float, half: float) -> tuple[float, float]:
-    """The limits of an interval with a further, independent error, of which half of the 95 % interval is given."""
+    """An interval's limits with a further, independent error; `half` is half of that error's 95 % interval."""
     return float(value - np.hypot(value - low, half)), float(value + np.hypot(high - value, half))
 
 

@@ -1,7 +1,7 @@
 """The list of contrasts: what each compares, in words and as two values.
 
-An entry is asked of each format and operator, or of each direction of transfer. Its words are those of
-`docs/method.md`, and the meaning of the column `contrast`.
+An entry is evaluated for each format and operator, or for each direction of transfer. Its words describe the
+column `contrast`; `docs/method.md` repeats them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,10 +43,10 @@ from form_invariance.experiment.neuron_sets import (
 )
 
 PRIMARY = "probability"
-"""The metric that decides what ablated neurons do: that with the most power on constructed models."""
+"""The metric that decides questions about ablations: it has the most power on constructed models."""
 
 CIRCUITS, DOSE, TASKS = "k", "best_k", "specificity_k"
-"""The key of a configuration with the sizes at which a contrast is asked."""
+"""The configuration keys of the sizes k at which contrasts are evaluated."""
 OWN_LOSS, SHARED_LOSS, ALL_LOSS = "loss_of_own_best", "loss_of_shared", "loss_of_all_late"
 
 
@@ -57,13 +57,13 @@ class Contrast:
     Attributes:
         compared: first − second, in words.
         values: both values of a cell.
-        metrics: by which it is asked, by intervention; transfer has one for each kind of donor.
-        positions: that are changed.
-        means: what is put in, as in the measurements.
-        tasks: on which it is asked; empty: on all.
+        metrics: the metrics of each intervention; the intervention of transfer is empty.
+        positions: the positions that are changed.
+        means: what replaces ablated neurons, as in the measurements; empty in transfer.
+        tasks: the tasks on which it is evaluated; empty: all.
         sizes: CIRCUITS, DOSE or TASKS.
-        halved: along the dose, the contrast whose loss decides at which size a question is decided.
-        rivals: in place of `values` where the second value is the strongest of several: both values by rival.
+        halved: along the dose, the contrast whose loss determines the size at which a question is decided.
+        rivals: replaces `values` where the second value is the strongest of several: both values by rival.
     """
 
     compared: str
@@ -77,7 +77,7 @@ class Contrast:
     rivals: Callable[[Cell], Mapping[str, tuple[Value, Value]]] | None = None
 
     def measure(self, intervention: str) -> str:
-        """What is made of a metric: its value after the intervention, what is lost, or what is gained."""
+        """How a metric is read: what is lost by the intervention, what is gained, or its value after it."""
         return "lost" if intervention in (KNOCKOUT, DIRECT) else "gained" if self.means == TASK_MEANS else "after"
 
 
@@ -88,7 +88,7 @@ def loss(
     kept: bool = False,
     sizes: str = DOSE,
 ) -> Contrast:
-    """What is lost, compared with nothing; if it is kept alone, what is gained."""
+    """A loss compared with zero; `kept`: also the gain of keeping the neurons alone."""
 
     def values(cell: Cell) -> tuple[Value, Value]:
         value = of(cell)
@@ -235,7 +235,7 @@ CONTRASTS = {
 
 
 def entries_of(measured: Measured) -> dict[str, Contrast]:
-    """The list, with what the own best of each group of layers cost."""
+    """All contrasts: the list, and the loss of the own best of each group of layers."""
     groups = sorted(name for name in measured.neurons if name.startswith(LAYERS_OF_BEST))
     return CONTRASTS | {
         f"loss_of_{name}": loss(f"the own best of layers {name.removeprefix(LAYERS_OF_BEST)}", of_best(name))

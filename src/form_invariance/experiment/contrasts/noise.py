@@ -1,9 +1,9 @@
-"""Errors of a contrast that resampling prompts cannot reveal: other draws of controls, rankings and means.
+"""Errors of a contrast that resampling prompts cannot reveal: those of drawn controls, of rankings and of means.
 
-Neurons that are ranked by either half of the train prompts give two values of a contrast, and so do means over
-either half of their prompts. Half of their difference has the variance of the value by all prompts, if the
-variance is inverse to the number of prompts. One difference says little of a variance, so the operators' are
-pooled (method, section 15).
+Rankings by either half of the train prompts give two values of a contrast, and so do means over either half of
+their prompts. Half the difference of the two values has the variance of the value by all prompts, if the variance
+is inverse to the number of prompts. One difference is a poor estimate of a variance, so the differences of all
+operators are pooled (method, section 15).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,21 +15,21 @@ from scipy.special import stdtrit
 from form_invariance.experiment.neuron_sets import HALVES, MEANS_HALVES
 
 Draws = Mapping[str, np.ndarray]
-"""What each draw of a control gives, (draws,), by its random stream: cells may share the drawn neurons."""
+"""The value by each draw of a control, (draws,), by random stream: cells may share the drawn neurons."""
 
 
 SOURCES = {"rankings": HALVES, "means": MEANS_HALVES}
-"""What is measured by halves of its prompts, and what comes before the names of the neurons."""
+"""The sources of noise that are measured by halves of their prompts, and the prefixes of the neurons' names."""
 Halves = Mapping[str, np.ndarray]
-"""By source both values of a contrast by either half, (2 values, 2 halves); NaN where not measured."""
+"""By source: both values of a contrast by either half, (2 values, 2 halves); NaN where not measured."""
 
 
 def half_of(draws: Draws) -> float:
-    """Half of the 95 % prediction interval for a further draw of the controls; not a number with one draw.
+    """Half of the 95 % prediction interval for a further draw of the controls; NaN with one draw.
 
     A draw may be stronger than other draws of its kind on every prompt, which resampling prompts cannot reveal. So
-    the circuit must exceed what a further draw would give, not only the mean of those at hand. Streams are
-    independent; their variances are pooled by Welch and Satterthwaite.
+    the circuit must exceed a further draw, not only the mean of the existing ones. Streams are independent; their
+    variances are pooled by Welch and Satterthwaite.
     """
     if any(len(values) < 2 or np.isnan(values).any() for values in draws.values()):
         return float("nan")
@@ -41,7 +41,7 @@ def half_of(draws: Draws) -> float:
 
 
 def total(noises: Iterable[float]) -> float:
-    """Independent noises together, without those that are not known."""
+    """Independent noises added in quadrature; those that are NaN do not count."""
     return float(np.sqrt(np.nansum(np.square([*noises]))))
 
 
@@ -50,9 +50,9 @@ class Noise:
     """The noise of rankings or of means in one row of a table of contrasts.
 
     Attributes:
-        halves: both values by either half, in rows alike, (rows, 2 values, 2 halves).
-        operators: whose prompts are drawn independently: the degrees of freedom.
-        averaged: how many operators the row is a mean of, while `halves` are of one each.
+        halves: both values by either half, in comparable rows of one operator each, (rows, 2 values, 2 halves).
+        operators: operators of these rows; their prompts are independent, so these are the degrees of freedom.
+        averaged: operators over which the row is a mean.
     """
 
     halves: np.ndarray
@@ -69,10 +69,10 @@ class Noise:
 
 
 def pooled(alike: Sequence[tuple[str, np.ndarray]], averaged: bool) -> Noise:
-    """The noise of a row from rows alike.
+    """The noise of a row, from comparable rows.
 
     Args:
-        alike: operator and values by halves, (2 values, 2 halves), of each row.
+        alike: operator and values by halves, (2 values, 2 halves), of each comparable row.
         averaged: the row is the mean of all operators.
     """
     measured = [(operator, halves) for operator, halves in alike if not np.isnan(halves).any()]
@@ -82,7 +82,7 @@ def pooled(alike: Sequence[tuple[str, np.ndarray]], averaged: bool) -> Noise:
 
 
 def of_sources(alike: Sequence[tuple[str, Halves]], averaged: bool) -> dict[str, Noise]:
-    """`pooled` by source; `alike` as there, by source."""
+    """`pooled` for each source; `alike` has the halves by source."""
     return {
         source: pooled([(operator, halves[source]) for operator, halves in alike], averaged) for source in SOURCES
     }

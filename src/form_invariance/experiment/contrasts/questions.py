@@ -1,4 +1,4 @@
-"""The list of questions that have a verdict: the contrasts that must hold, and the words of texts and figures."""
+"""The questions that have a verdict: the contrasts that decide each, and its words in texts and figures."""
 
 from dataclasses import dataclass
 
@@ -7,18 +7,17 @@ from form_invariance.experiment.contrasts.values import RATE
 from form_invariance.experiment.intervention_kinds import KEEP_ONLY, KNOCKOUT
 
 SERVES = 0.8
-"""Other formats' neurons serve a format if they do this share of what its own do; a circuit is only for what is
-computed if copying is spared this share of its loss."""
+"""Other formats' neurons serve a format if they have this share of its own neurons' effect. Copying is spared if
+it is spared this share of the loss."""
 
 SMALLEST = 0.05
-"""The smallest effect of interest: a difference of probabilities, rates or Jaccards that is surely not zero and
-smaller than this is *tiny*."""
+"""The smallest effect of interest: a *yes* by a smaller difference (probability, rate or Jaccard) is *tiny*."""
 
 NOTHING_OWN = 0.1
-"""Formats share nothing of an operator if their operator-specific invariance is surely below this."""
+"""Formats share no operator-specific neurons if the upper limit of the invariance is below this."""
 
 JACCARD, BEYOND_OPERATOR = "jaccard", "jaccard beyond operator"
-"""Metrics of *same*: compared with chance, and with formats of two operators."""
+"""Metrics of *same*: compared with chance, and with two operators in two formats."""
 
 LAYERS = "layers"
 """Metric of *meet*."""
@@ -29,14 +28,14 @@ class Part:
     """A contrast that decides a question, or that only has a row in the table of verdicts.
 
     Attributes:
-        contrast: its name; empty where the tables of overlaps, or of the residual stream, hold it.
+        contrast: its name; empty where the tables of overlaps, or of the residual stream, contain it.
         control: what the second value is.
-        of: the metric of the contrast.
-        intervention: of the contrast.
-        margin: what is subtracted from the ratio of the two values, where that is the difference.
-        decides: whether the contrast must hold.
+        of: its metric.
+        intervention: its intervention.
+        margin: if not 0, the difference is the ratio of the two values minus this.
+        decides: whether it must be *yes* for the question to be.
         optional: left out where it is undefined: many models cannot copy, and a run may have one operator.
-        drawn: in place of the question's.
+        drawn: what replaces the question's `drawn`, if not empty.
     """
 
     contrast: str = ""
@@ -54,10 +53,10 @@ class Question:
     """A question about the shared neurons.
 
     Attributes:
-        label: in texts and pages.
+        label: the question in texts and pages.
         compared: what its differences are.
-        drawn: the same, short, in the figure of all models.
-        parts: by the name of the metric in the table of verdicts.
+        drawn: the same, short, for the figure of all models.
+        parts: its contrasts, by the name of the metric in the table of verdicts.
     """
 
     label: str
@@ -145,8 +144,8 @@ QUESTIONS = {
         f"loss by knockout, gain by keeping alone: the other formats' best / the own best, minus {SERVES}; and "
         "loss minus that by other operators' best",
         f"others' best / own best − {SERVES}",
-        # A missing part of a circuit may cost as much as all of it, and may leave as little as nothing. So what is
-        # lost by knockout and what is kept alone decide together: one may be too large, the other too small.
+        # Knocking out a part of a circuit may cost as much as knocking out all of it, and a part kept alone may do
+        # nothing. So loss and gain decide together: the first may be too large, the second too small.
         {
             PRIMARY: Part(
                 *_EXCHANGED, PRIMARY, KNOCKOUT, SERVES, drawn=f"lost: others' best / own best − {SERVES}"

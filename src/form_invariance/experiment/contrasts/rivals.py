@@ -1,11 +1,11 @@
-"""A value that is compared with the strongest of several rivals, without choosing it by the same prompts.
+"""Compare a value with the strongest of several rivals, without choosing the rival by the same prompts.
 
 An assignment gives each operator one of its rivals; its contrast is the mean over operators of own − rival. The
 own value exceeds the strongest rivals if it exceeds those of every assignment. So *yes* needs the intervals of all
-assignments above zero: an intersection of tests, each of which errs in 2.5 %. *No* needs the least one below zero,
-by an upper limit that holds for all assignments at once: the 97.5 % quantile, over resamples, of the largest
-studentized error. The noises of rankings and of means are drawn in each resample, anew for each set, because a
-rival may be the strongest by them alone.
+assignments above zero: an intersection of tests, each with an error of 2.5 %. *No* needs the least contrast below
+zero, by an upper limit that holds for all assignments at once: the 97.5 % quantile, over resamples, of the largest
+studentized error. Each resample draws the noises of rankings and of means anew for each set, because noise alone
+may make a rival the strongest.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ from form_invariance.randomness import generator
 from form_invariance.tables.columns import ALL
 
 ASSIGNMENTS = 4096
-"""Assignments at most; of each operator the strongest rivals are kept."""
+"""The most assignments; beyond it, only the strongest rivals of each operator are kept."""
 RivalPairs = Mapping[str, Pair]
 """Own value and rival, by the rival's name."""
 
@@ -61,15 +61,15 @@ def _noises(
 ) -> tuple[float, np.ndarray]:
     """The noises of rankings and means in the contrast of an assignment.
 
-    The own set of an operator, and a rival, have one noise in all assignments.
+    An operator's own set has the same noise in all assignments, and so has each rival.
 
     Returns:
-        The standard deviation, which all assignments have, and the draws, (assignments, draws).
+        The standard deviation, the same for all assignments, and the draws, (assignments, draws).
     """
-    variances = np.zeros(2)  # of the own value, and of a rival's
+    variances = np.zeros(2)  # of the own value, and of a rival
     for source in noise.values():
         if source.operators:
-            # As wide as Student's distribution, of as many degrees of freedom as there are operators.
+            # Widen the normal draws to Student's distribution, whose degrees of freedom are the operators.
             width = stdtrit(source.operators, 0.975) / norm.ppf(0.975)
             variances += (((source.halves[..., 0] - source.halves[..., 1]) / 2 * width) ** 2).mean(0)
     own_deviation, rival_deviation = variances**0.5
@@ -102,7 +102,7 @@ def _row(cells: Sequence[tuple[str, RivalPairs]], noise: Mapping[str, Noise]) ->
         widened(difference[0], low, high, half)[0]
         for difference, (low, high, _) in zip(differences, bounds, strict=True)
     ]
-    # Where all resamples are equal up to rounding, the limits are of what was not seen.
+    # Where all resamples are equal up to rounding, the limits are those of an event that was not seen.
     unseen = np.array([high - low for low, high, _ in bounds]) / 2 / norm.ppf(0.975)
     same = np.ptp(differences[:, 1:], axis=1) < ROUNDING
     deviation, noises = _noises(assignments, noise, differences.shape[1] - 1)
@@ -124,7 +124,7 @@ def _row(cells: Sequence[tuple[str, RivalPairs]], noise: Mapping[str, Noise]) ->
 
 
 def rival_rows(cells: Mapping[CellName, RivalPairs]) -> Iterator[dict[str, Any]]:
-    """A row for each cell, for each operator over its cells, and over all cells; as `rows.rows`."""
+    """A row for each cell, for each operator over its cells, and over all cells, as in `rows.rows`."""
     groups = groups_of(cells)
     halves: dict[bool, list[tuple[str, Halves]]] = {True: [], False: []}
     for (name, operator), members in groups.items():

@@ -22,28 +22,28 @@ from form_invariance.tables.columns import ALL
 
 
 def with_ratio(pair: Pair) -> dict[str, Any]:
-    """The values of `COLUMNS` and `RATIO`; no ratio where the second value is not surely above rounding."""
+    """The values of `COLUMNS` and `RATIO`; no ratio unless the second value's lower limit exceeds rounding."""
     lowest = limits(pair.second, pair.problems, pair.bounded)[0]
     if not lowest > ROUNDING:
         return described(pair) | dict.fromkeys(RATIO, np.nan)
     positive = pair.second > 0
     ratios = pair.first / np.where(positive, pair.second, 1)
-    # Where a resample has nothing to divide by, the first is the larger one by far, or neither is anything.
+    # A resample whose second value is not positive has the largest ratio if its first is positive, else 0.
     most = np.max(ratios, where=positive, initial=0)
     ratios = np.where(positive, ratios, np.where(pair.first > 0, most, 0))
     ratio, (low, high, error) = ratios[0], limits(ratios, pair.problems, bounded=False)
-    if np.isnan(low):  # no resample changes the ratio: what was not seen on any prompt
+    if np.isnan(low):  # the ratio is the same in all resamples: take the limits of an event that was not seen
         unseen = limits(pair.first - ratio * pair.second, pair.problems, pair.bounded)[1]
         half = unseen * max(1, abs(ratio)) / lowest
         low, high, error = ratio - half, ratio + half, 0.0
-    # To first order, because the second value by half of the prompts may be next to nothing.
+    # To first order: the second value by half of the prompts may be too small to divide by.
     noise = total(of.half(lambda first, second: first - ratio * second) for of in pair.noise.values())
     low, high = widened(ratio, low, high, noise / pair.second[0])
     return described(pair) | dict(zip(RATIO, (ratio, low, high, error), strict=True))
 
 
 def groups_of(cells: Iterable[CellName]) -> dict[tuple[str, str], list[CellName]]:
-    """The cells of each row, by format (or direction) and operator: single ones, an operator's, and all."""
+    """The cells of each row, by format (or direction) and operator: each cell, an operator's cells, and all."""
     cells = list(cells)
     by_operator: dict[str, list[CellName]] = {}
     for cell in cells:
@@ -61,7 +61,7 @@ def rows(
 
     Args:
         cells: by (format or direction, operator).
-        more: further columns of a row, from the cells that it is about.
+        more: further columns of a row, from its cells.
     """
     groups = groups_of(cells)
     pairs = {

@@ -1,4 +1,4 @@
-"""What contrasts are made of: what sets of neurons do to the prompts of a cell."""
+"""The values that contrasts compare: mean effects of sets of neurons on the prompts of a cell."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -34,7 +34,7 @@ def control(cell: Cell, on: str = OWN, kinds: Iterable[str] = MATCHED) -> Value:
 
 
 def beyond(cell: Cell, on: str = OWN) -> Value:
-    """What the circuit does beyond its strongest matched control."""
+    """The circuit's effect beyond that of its strongest matched control."""
     return replace(circuit(cell, on) - control(cell, on), control="")
 
 
@@ -44,12 +44,12 @@ def own_best(cell: Cell, on: str = OWN) -> Value:
 
 
 def others_best(cell: Cell, whose: str = OWN) -> Value:
-    """The best in the other formats: the mean over these, and over the other operators if it is theirs."""
+    """The mean over the best in each other format, and with `whose=OTHER_OPERATORS` over the other operators'."""
     return cell.mean(*(BEST_IN + name for name in cell.elsewhere), whose=whose)
 
 
 def halves_best(cell: Cell) -> Value:
-    """The own best by either half of the train prompts."""
+    """The mean over the own best by either half of the train prompts."""
     return cell.mean(*(half + BEST_IN + cell.format for half in HALVES))
 
 
@@ -59,7 +59,7 @@ def best_control(cell: Cell, kinds: Iterable[str] = FAIR) -> Value:
 
 
 def other_circuits(cell: Cell) -> Mapping[str, tuple[Value, Value]]:
-    """The operator's circuit, and that of each other operator, on the operator's prompts."""
+    """The operator's circuit and another's on the operator's prompts, by the other operator."""
     own_value = circuit(cell)
     samples = {operator: cell.sample(CIRCUIT, operator) for operator in cell.other_operators}
     return {operator: (own_value, cell.value(sample)) for operator, sample in samples.items() if sample}
@@ -71,7 +71,7 @@ def of_best(kind: str) -> Callable[[Cell], Value]:
 
 
 def rate(condition: str, metric: str = RATE) -> Rate:
-    """What comes of each pair if the circuit takes the activations of a donor."""
+    """The outcome of each pair if the circuit takes a donor's activations."""
     return lambda cell: cell.sample(CIRCUIT, intervention=condition, metric=metric)
 
 
@@ -81,12 +81,12 @@ def both(first: Rate, second: Rate) -> Values:
 
 
 def imposed(condition: str) -> Values:
-    """How often the donor's answer comes out, and that of another pair's donor."""
+    """How often the output is the donor's answer, and how often that of another pair's donor."""
     return both(rate(condition, "donor_answer"), rate(condition, "permuted_answer"))
 
 
 def repaired(cell: Cell) -> tuple[Value, Value]:
-    """The matched donor, and the baseline that repairs most in the mean over its draws."""
+    """The matched donor, and the baseline that repairs most pairs in the mean over its draws."""
     baselines = {
         "no_donor": cell.sample(CIRCUIT, intervention="no_donor", ranked=False),
         "mismatched": cell.sample(CIRCUIT, intervention="mismatched"),

@@ -1,4 +1,4 @@
-"""The rule of verdicts: from the contrasts of a question to its word."""
+"""The rules that make a question's verdict from its contrasts."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ from form_invariance.experiment.intervention_kinds import KNOCKOUT
 from form_invariance.tables.columns import ALL
 
 MIXED = "mixed"
-"""The verdict on several operators of which it is yes for some and no for others."""
+"""The verdict over several operators if it is yes for one and no for another."""
 
 AT_FLOOR = "undecided: at the floor"
 """The verdict of a question along the dose where the smallest size loses nearly all that can be lost."""
@@ -31,15 +31,15 @@ TINY = "yes, tiny"
 """A yes whose difference is too small to be of interest."""
 
 FEWEST_PAIRS = 10
-"""Of transfer: with fewer in all cells together a verdict is undefined."""
+"""With fewer pairs of transfer in all cells together, a verdict is undefined."""
 
 _LEAST_FIRST = ("no", "undefined", MIXED, AT_FLOOR, "undecided", TINY, "yes")
 _CONTRAST = ("question", "intervention", "contrast", "task", "metric", "neurons", "family", "k")
-"""The columns, as far as a table has them, that tell one contrast from another."""
+"""The columns that identify a contrast; a table has some of them."""
 
 
 def rows_of(part: Part, contrasts: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a contrast of a question, with the differences, limits and verdicts that decide it."""
+    """The rows of a question's contrast, with the differences, limits and verdicts that decide the question."""
     criteria = {"contrast": part.contrast, "intervention": part.intervention, "metric": part.of}
     rows = contrasts[(contrasts[[*criteria]] == pd.Series(criteria)).all(axis=1)].assign(control=part.control)
     if part.margin:
@@ -48,7 +48,7 @@ def rows_of(part: Part, contrasts: pd.DataFrame) -> pd.DataFrame:
         rows = rows.assign(limit_error=rows["ratio_error"])
         rows["verdict"] = list(map(verdict, rows["low"], rows["high"], rows["limit_error"]))
     if part.of == RATE:
-        # The bootstrap of one or two pairs has no width, and would say yes or no.
+        # The bootstrap of one or two pairs has no width, so it would decide.
         few = rows["prompts"] < FEWEST_PAIRS
         rows.loc[few, ["first", "second", "difference", "low", "high"]] = np.nan
         rows.loc[few, "verdict"] = "undefined"
@@ -56,25 +56,25 @@ def rows_of(part: Part, contrasts: pd.DataFrame) -> pd.DataFrame:
 
 
 HALF, SATURATED = 0.5, 0.8
-"""A question along the dose is decided where the loss by the neurons that it is about is nearest to this share of
-what can be lost. Where every size loses more than the second share, sets cannot be told apart."""
+"""A question along the dose is decided at the size where its neurons' loss is nearest to the first share of what
+can be lost. Where every size loses more than the second share, sets cannot be told apart."""
 
 
 def dose_shares(contrasts: pd.DataFrame, loss: str) -> pd.DataFrame:
-    """The share of what can be lost that neurons lose, and of what can be kept that they keep, by size.
+    """By size: the share of what can be lost that neurons lose, or of what can be kept that they keep alone.
 
     Args:
-        loss: the contrast that has their loss.
+        loss: the contrast that has the neurons' loss.
 
     Returns:
-        Columns operator, intervention, k, share (over formats), and whether the sizes are at the floor: the share,
-        or that in most cells, exceeds `SATURATED`.
+        Columns operator, intervention, k, share (over formats) and floor: whether the share over formats, or that
+        of most cells, exceeds `SATURATED`.
     """
     rows = contrasts[contrasts["metric"] == PRIMARY]
     cell_and_size = ["format", "operator", "k"]
     all_lost = rows[rows["contrast"] == ALL_LOSS].set_index(cell_and_size)["first"]
     losses = rows[rows["contrast"] == loss].join(all_lost.rename("most"), on=cell_and_size)
-    # What is kept alone is measured as a change from the unmodified model, and that of nothing is what all cost.
+    # Keep-only is measured as a change from the unmodified model; keeping nothing loses what all neurons cost.
     lost = losses["first"].where(losses["intervention"] == KNOCKOUT, losses["most"] + losses["first"])
     losses = losses.assign(share=lost / losses["most"].where(losses["most"] > ROUNDING))
     cells = losses[(losses["format"] != ALL) & (losses["operator"] != ALL)]
@@ -88,7 +88,7 @@ def dose_shares(contrasts: pd.DataFrame, loss: str) -> pd.DataFrame:
 
 
 def _at_dose(rows: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
-    """Of a contrast along the dose the rows of the size that decides for their operator, with its share."""
+    """The rows of a contrast along the dose at the size that decides for their operator, with the share there."""
     table = rows.merge(shares, how="left", on=["operator", "intervention", "k"])
     table = table.assign(distance=(table["share"] - HALF).abs().fillna(np.inf))
     table = table.sort_values(["distance", "k"], kind="stable")
@@ -96,7 +96,7 @@ def _at_dose(rows: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
 
 
 def _at_task_size(rows: pd.DataFrame, k: int) -> pd.DataFrame:
-    """Of a contrast on tasks the rows at the circuit size, or at the largest one that was measured."""
+    """The rows of a contrast on tasks at the circuit size, or else at the largest size that was measured."""
     sizes = set(rows["k"])
     return rows[rows["k"] == (k if k in sizes else max(sizes, default=k))]
 
@@ -104,7 +104,7 @@ def _at_task_size(rows: pd.DataFrame, k: int) -> pd.DataFrame:
 def question_rows(contrasts: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """The rows of every question that contrasts decide, with the columns question and metric of verdicts.
 
-    `k` is the circuit size of which the run asks, and `at_k` the size at which the question is decided.
+    `k` is a circuit size of the run, and `at_k` the size at which the question is decided.
     """
     circuits = [name for name, entry in CONTRASTS.items() if entry.sizes == CIRCUITS]
     shares = {loss: dose_shares(contrasts, loss) for loss in (OWN_LOSS, SHARED_LOSS)}
@@ -126,12 +126,12 @@ def question_rows(contrasts: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def worded(verdict: str, difference: float) -> str:
-    """A verdict as texts say it."""
+    """A verdict in the words of texts: a *yes* by a small difference is tiny."""
     return TINY if verdict == "yes" and difference < SMALLEST else verdict
 
 
 def with_mixed(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """Contrasts whose verdicts over all operators are `mixed` where an operator's is yes and another's is no."""
+    """Contrasts with the verdict `MIXED` over all operators where one operator's is yes and another's is no."""
     over = contrasts["format"] == ALL if "format" in contrasts else True
     keys = [contrasts[name] for name in _CONTRAST if name in contrasts]
     pooled = contrasts["operator"] == ALL
@@ -141,9 +141,9 @@ def with_mixed(contrasts: pd.DataFrame) -> pd.DataFrame:
 
 
 def in_words(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """Contrasts with the verdicts that the report's first table says of them: mixed, or tiny, too.
+    """Contrasts with the verdicts of the report's first table, which may also be mixed or tiny.
 
-    A difference of other metrics than accuracies, probabilities and rates is never tiny.
+    Only differences of accuracies, probabilities and rates can be tiny.
     """
     mixed = with_mixed(contrasts)
     words = [worded(*row) for row in zip(mixed["verdict"], mixed["difference"], strict=True)]
@@ -158,6 +158,6 @@ def decided(contrasts: pd.DataFrame, k: int) -> pd.DataFrame:
 
 
 def deciding(contrasts: pd.DataFrame) -> pd.Series:
-    """Of several contrasts, with verdicts: the one that favours the circuit least."""
+    """Among several contrasts with verdicts, the one that favours the circuit least."""
     placed = contrasts.assign(place=contrasts["verdict"].map(_LEAST_FIRST.index))
     return placed.sort_values(["place", "low"], kind="stable").drop(columns="place").iloc[0]
