@@ -20,7 +20,7 @@ from form_invariance.tables.columns import ALL
 INPUTS = {"contrasts": CONTRASTS}
 UNDEFINED = "Undefined: no control could be drawn, a cell has too few prompts, or nothing can be lost."
 Rows = Mapping[tuple[str, str], dict[Any, Any]]
-"""What decides each question, by question and metric."""
+"""The row that decides each question, by question and metric."""
 
 
 def _ratio(row: Mapping[Any, Any]) -> str:
@@ -35,7 +35,7 @@ def _difference(row: Mapping[Any, Any]) -> str:
 
 
 def _where(row: Mapping[Any, Any]) -> str:
-    """The size that decides, and what the neurons of the question lose there of all that can be lost, or keep."""
+    """The size that decides, and the share of what can be lost (kept) that the question's neurons lose (keep)."""
     can = "kept" if row["intervention"] == KEEP_ONLY else "lost"
     note = ", so no size tells sets apart" if row["verdict"] == AT_FLOOR else ""
     neurons = "own best" if ENTRIES[row["contrast"]].halved == OWN_LOSS else "shared"

@@ -43,7 +43,7 @@ from form_invariance.tables.progress import Progress
 
 
 def direct(started: Started, masks: np.ndarray, means: MeanCache) -> Readout:
-    """The answers if what a knockout changes in the unmodified run reaches the final residual stream alone.
+    """The answers if a knockout's change in the unmodified run reaches the final residual stream alone.
 
     Args:
         masks: True where a neuron is ablated, (sets, late layers, m).
@@ -78,8 +78,8 @@ def of_equal_norm(
 
     Args:
         members: the neurons of the knockout, (late layers, m).
-        masks: of other neurons, whose ablation is scaled, (sets, late layers, m).
-        directions: of the residual stream, of norm 1, (draws, late layers, d).
+        masks: other neurons, whose ablation is scaled, (sets, late layers, m).
+        directions: directions in the residual stream, of norm 1, (draws, late layers, d).
 
     Returns:
         Readout of shape (sets + draws, P).
@@ -117,7 +117,7 @@ def _directions(shape: Sequence[int], draws: Draws, *names: object) -> np.ndarra
 
 
 Rows = Iterator[tuple[list[NeuronSet], str, Readout]]
-"""Sets, the intervention, and the answers, (sets, P)."""
+"""Sets, their intervention, and the answers, (sets, P)."""
 
 
 def _equal_norm(
@@ -151,11 +151,11 @@ def run_cell(
     means: MeanCache,
     draws: Draws,
 ) -> Rows:
-    """Every set of every size on the prompts of a cell (format, operator).
+    """Intervene on every set of every size, on the prompts of a cell (format, operator).
 
     Args:
         values: as in `circuit_controls`.
-        means: of the cell's template.
+        means: means of the cell's template.
     """
     progress = Progress(len(ks), "sizes")
     for k in ks:
@@ -165,7 +165,7 @@ def run_cell(
         parts = [members for members in parts_of_best(ranked, k, *cell, draws) if len(members)]
         knocked_out = [*by_rank, *matched, *parts]
         operator_sets = [members for members in by_rank if members.label["operator"] == cell[1]]
-        # No verdict compares what other operators' best keep, so it is not measured by halves.
+        # No verdict depends on what other operators' best keep, so it is not measured by halves.
         foreign_best = [
             members
             for members in by_rank

@@ -1,4 +1,4 @@
-"""What knocked out neurons cost along the dose, and what they keep alone."""
+"""What neurons cost along the dose when knocked out, and what they keep when kept alone."""
 
 from collections.abc import Mapping
 
@@ -37,7 +37,7 @@ RATIOS = {
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, value: str, low: str, high: str, looks: Mapping[str, Look]) -> None:
-    """The lines of one panel, as far as they are defined."""
+    """Draw the lines of one panel that have a value."""
     panel_rows = rows[rows["contrast"].isin(looks)]
     drawn = line(panel_rows, panel_rows["contrast"], value, low, high)[["line", "k", "value", "low", "high"]]
     if drawn["value"].notna().any():
@@ -45,10 +45,10 @@ def _panel(axes: Axes, rows: pd.DataFrame, value: str, low: str, high: str, look
 
 
 def over_cells(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """The contrasts of probability over all cells that are drawn; controls have no band."""
+    """The contrasts of probability that are drawn, over all cells; controls have no band."""
     rows = overall(contrasts)
     rows = rows[(rows["metric"] == PRIMARY) & rows["contrast"].isin([*LOOKS, *RATIOS])]
-    # Where some cells share no neuron, the mean over the others is of other problems.
+    # Where some cells share no neuron, the mean over the other cells is over other problems.
     rows = rows[(rows["cells"] > 0) & (rows["cells"] == rows["cells"].max())]
     return rows.assign(**rows[["low", "high"]].mask(rows["contrast"].isin(CONTROLS)))
 
@@ -69,7 +69,7 @@ def dose(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     ratios.set_ylabel("loss / loss by the own best")
     everything = lost[lost["contrast"] == ALL_LOSS].assign(low=np.nan, high=np.nan)
     kept = rows[rows["intervention"] == KEEP_ONLY]
-    # Measured as a change from the unmodified model; all late neurons is what can be kept.
+    # Keep-only is measured as a change from the unmodified model; all late neurons lose what can be kept.
     above = kept["k"].map(everything.set_index("k")["first"])
     kept = kept.assign(**{name: kept[name] + above for name in ("first", "low", "high")})
     _panel(gains, pd.concat([kept, everything]), "first", "low", "high", LOOKS)

@@ -18,13 +18,13 @@ from form_invariance.experiment.neuron_sets import (
 from form_invariance.experiment.ranked_sets import Ranked, best_of, circuits, ranked_set
 
 GROUPS = 4
-"""Groups of late layers whose neurons are knocked out alone."""
+"""The number of groups of late layers; the own best of each group are also knocked out alone."""
 
 
 def ranked_sets(ranked: Ranked, k: int, format: str, operator: str) -> Iterator[NeuronSet]:
     """Circuits of all operators; the operator's best in every format; other operators' best in the other formats.
 
-    All of them are also ranked by either half of the train prompts.
+    Each set is also ranked by either half of the train prompts.
     """
     yield from circuits(ranked, k)
     yield from best_of(
@@ -33,9 +33,9 @@ def ranked_sets(ranked: Ranked, k: int, format: str, operator: str) -> Iterator[
 
 
 def parts_of_best(ranked: Ranked, k: int, format: str, operator: str, draws: Draws) -> Iterator[NeuronSet]:
-    """Parts of the own best: as many at random as are shared, all that are not shared, those of some layers.
+    """Parts of the own best: as many at random as are shared, those not shared, and those of each group of layers.
 
-    Besides all late neurons, whose knockout is the largest dose.
+    Also all late neurons, whose knockout is the largest dose.
     """
     best, shared = ranked.best(k, format, operator), ranked.shared(k, operator)
     for draw in range(draws.matched):
@@ -63,7 +63,7 @@ def best_controls(
 def equal_norm_masks(
     ranked: Ranked, members: np.ndarray, k: int, format: str, operator: str, draws: Draws
 ) -> list[np.ndarray]:
-    """For a set: random candidates outside the k best, as many in each layer; none where these are too few."""
+    """Draws of candidates outside a set and the k best, as many in each layer as the set has; none if too few."""
     outside = ranked.candidates[format, operator] & ~ranked.best(k, format, operator) & ~members
     drawn = [
         draw_among(outside, members, draws.seed, operator, format, EQUAL_NORM, k, draw)

@@ -46,7 +46,7 @@ wrong neuron, position or sign, not a small error. tf32 has three bits more than
 
 @torch.no_grad()
 def fast_values(model: Decoder, sample: Sample) -> Values:
-    """What the package's own engine gives, by the functions that the stages call."""
+    """The package's own values, by the functions that the stages call."""
     first = sample.layers[0]
     right = sample.answers[:, 0]
     cache = build_cache(model, sample.tokens, first)
@@ -59,7 +59,7 @@ def fast_values(model: Decoder, sample: Sample) -> Values:
         if layer not in sample.neurons:
             continue
         neurons = sample.neurons[layer]
-        # The last patch gives a neuron the value that it has.
+        # The last patch sets a neuron to its own value.
         patched = torch.cat([neurons, neurons[:1]])
         patch_values = torch.cat([corrupt[late][:, neurons], cache.neurons[late][:, neurons[:1]]], dim=1)
         patches = patch_neurons(model, cache, layer, patched, patch_values, sample.answers, near)[0]
@@ -74,7 +74,7 @@ def fast_values(model: Decoder, sample: Sample) -> Values:
 
 
 def compare(fast: Mapping[Cell, Values], slow: Mapping[Cell, Values], dtype: str) -> pd.DataFrame:
-    """The table of all cells' checks."""
+    """The engine check table, for all cells."""
     tolerance, rows = TOLERANCE[dtype], []
     for (name, operator), values in fast.items():
         hooked = slow[name, operator]
@@ -106,9 +106,9 @@ def distance(check: str, fast: Tensor, slow: Tensor, largest: float | None = Non
     """Largest difference, scale and error of two tensors of values (see the table).
 
     Rounding errors of logits and gradients grow with the largest of them. A gradient carries the rounding of every
-    layer above, so the attributions of a layer without effect are measured by the `largest` of all layers. An
-    error d of two log-probabilities changes an indirect effect IE by up to d (1 + IE), since 1 + IE is the mean of
-    two exponentials.
+    layer above, so errors of attributions are relative to the `largest` of all layers, also in a layer without
+    effect. An error d of two log-probabilities changes an indirect effect IE by up to d (1 + IE), since 1 + IE is
+    the mean of two exponentials.
     """
     if check == "no_op":
         # Neither engine may find an effect.
@@ -140,7 +140,7 @@ def require_exact(table: pd.DataFrame, model: str, dtype: str) -> None:
     """Check that the engines agree.
 
     Raises:
-        UserError: they differ by more than the tolerance; it names the worst layer of the first such check.
+        UserError: they differ by more than the tolerance; the message names the first check and its worst layer.
     """
     wrong = table[(table["status"] == COMPARED) & ~table["within"]]
     for check, words in CHECKS.items():

@@ -40,13 +40,13 @@ def _log_probability(z: Tensor, answers: Tensor) -> Tensor:
 
 
 def _patched_effects(bridge: Any, sample: Sample, layer: int, activations: Tensor, corrupt: Tensor) -> Tensor:
-    """Indirect effect of each neuron of one layer, patched alone, and last that of a patch that changes nothing.
+    """Indirect effects of the neurons of one layer, each patched alone; the last patch changes nothing.
 
-    One batch holds the first prompt unpatched, with each patch, and with a neuron set to the value that it has.
+    One batch contains the first prompt unpatched, with each patch, and with a neuron set to its own value.
 
     Args:
         activations: the last token's activations in the layer, (m,).
-        corrupt: the same of the corrupt prompt.
+        corrupt: those of the corrupt prompt, (m,).
 
     Returns:
         (1, C + 1), float64.
@@ -73,7 +73,7 @@ def _patched_effects(bridge: Any, sample: Sample, layer: int, activations: Tenso
 
 
 def _gradients(bridge: Any, sample: Sample, layers: range) -> dict[int, Tensor]:
-    """Gradient of half the logit difference (corrupt minus clean answer) by the last token's neurons, (B, m)."""
+    """By layer, the gradient of half the logit difference (corrupt − clean) in the last token's neurons (B, m)."""
     gradients = {}
 
     def start(residual: Tensor, hook: object) -> Tensor:
@@ -94,7 +94,7 @@ def _gradients(bridge: Any, sample: Sample, layers: range) -> dict[int, Tensor]:
 
 
 def _kept(bridge: Any, sample: Sample, layers: range) -> Tensor:
-    """Log-probability of the right answer (B,) with all neurons but the chosen ones at their means."""
+    """Log-probability of the right answer (B,) with all late neurons outside the set at their means."""
     begin = int(sample.bos)
 
     def ablate(layer: int) -> Hook:
@@ -102,7 +102,7 @@ def _kept(bridge: Any, sample: Sample, layers: range) -> Tensor:
             activation = activation.clone()
             tail = activation[:, begin:]
             means = sample.means.neurons[layer].to(tail.dtype)
-            # A prompt may be longer than all that gave the means: its first tokens take the farthest mean.
+            # A prompt may be longer than any that gave the means: then its first tokens take the farthest mean.
             means = torch.stack(
                 [means[min(from_end, len(means) - 1)] for from_end in reversed(range(tail.shape[1]))]
             )
@@ -116,7 +116,7 @@ def _kept(bridge: Any, sample: Sample, layers: range) -> Tensor:
 
 
 def _transferred(bridge: Any, sample: Sample, layers: range) -> Tensor:
-    """Log-probability of the right answer (B,) with the chosen neurons' last token as in the donors' runs."""
+    """Log-probability of the right answer (B,) with the donors' values in the set's neurons at the last token."""
     donors, _ = _last_token(bridge, sample.donors, layers)
 
     def give(layer: int) -> Hook:
@@ -134,7 +134,7 @@ def _transferred(bridge: Any, sample: Sample, layers: range) -> Tensor:
 
 @torch.no_grad()
 def hooked_values(bridge: Any, sample: Sample) -> Values:
-    """What TransformerLens gives, under the keys of `sample.Values`."""
+    """TransformerLens's values, with the keys of `sample.Values`."""
     layers = sample.layers
     clean, z = _last_token(bridge, sample.tokens, layers)
     partners = [_last_token(bridge, partner, layers)[0] for partner in sample.partners]

@@ -1,7 +1,7 @@
-"""What both engines run: a few prompts of some cells, and neurons of every late layer.
+"""The sample that both engines run: a few prompts of some cells, and neurons of every late layer.
 
-Single-neuron patches over whole sequences take most of the time, so the cells divide the layers, and only the
-first prompt of a cell is patched.
+Single-neuron patches over whole sequences take most of the time, so the cells divide the layers among them, and
+only the first prompt of a cell is patched.
 """
 
 from collections.abc import Mapping
@@ -28,15 +28,15 @@ NO_LAYER = -1
 
 @dataclass(frozen=True)
 class Sample:
-    """Prompts of one cell, and what is done to them."""
+    """Prompts of one cell, and the neurons to patch, keep and transfer."""
 
     tokens: Tensor  # (B, T); single neurons are patched in the first
     answers: Tensor  # (B, 2): token ids of the clean and of the corrupt answer
     partners: list[Tensor]  # the corrupt prompts, (1, T') each: they may differ in length
     donors: Tensor  # (B, T''): prompts of the next cell
     layers: range  # the late layers
-    neurons: dict[int, Tensor]  # of some late layers, (C,): each is patched alone
-    neuron_set: Tensor  # bool, (late layers, m): these are kept, and these are transferred
+    neurons: dict[int, Tensor]  # by layer, for some late layers, (C,): each neuron is patched alone
+    neuron_set: Tensor  # bool, (late layers, m): the neurons that are kept, or transferred
     means: MeanCache
     bos: bool
 
@@ -48,8 +48,8 @@ def choose_neurons(attribution: pd.DataFrame, device: torch.device) -> tuple[dic
         attribution: the attribution table of a cell.
 
     Returns:
-        Of every late layer the first and the last neuron by attribution, (C,) each; and the better half of every
-        layer, bool, (late layers, m).
+        By late layer, the first and the last neuron by attribution, (C,); and the better half of every layer,
+        bool, (late layers, m).
     """
     layers = attribution["layer"].nunique()
     ordered = attribution.sort_values(["layer", "rank"])["neuron"].to_numpy().reshape(layers, -1)
@@ -75,7 +75,7 @@ def build_samples(
     tokenizer: PromptTokenizer,
     prompts: int,
 ) -> dict[Cell, Sample]:
-    """The sample of every cell: train prompts of one length; those of the next cell give their activations."""
+    """The sample of every cell: train prompts of one length, with those of the next cell as donors."""
     cells, samples = list(trains), {}
     for number, (name, operator) in enumerate(cells):
         train = trains[name, operator]
@@ -92,7 +92,7 @@ def build_samples(
             tokens=tokens[:size],
             answers=train.answers[0, rows],
             partners=[torch.from_numpy(tokenizer.encode_batch([text])).to(device) for text in texts],
-            # Rolled, so that a run of one cell has other donors than targets.
+            # Rolled, so that donors and targets differ in a run of one cell.
             donors=donors[:size].roll(1, 0),
             layers=layers,
             neurons={layer: neurons[layer] for layer in here},

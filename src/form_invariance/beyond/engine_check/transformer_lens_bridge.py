@@ -16,8 +16,8 @@ class NotSupportedError(UserError):
 def boot(folder: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Any:
     """The model of a Hugging Face folder as a TransformerBridge with frozen weights.
 
-    The weights are those of the files: nothing is folded or centred. Only local files are read, and of the
-    tokenizer only tokenizer.json.
+    The weights are those of the files: nothing is folded or centred. Only local files are read, for the tokenizer
+    tokenizer.json alone.
 
     Raises:
         NotSupportedError: TransformerLens is not installed, or does not know the architecture.

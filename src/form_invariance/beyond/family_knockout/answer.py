@@ -18,7 +18,7 @@ QUESTION = "Do the labels say on which prompts a neuron matters?"
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
-    """Loss where the ablated neurons' rules hold, compared with where they do not."""
+    """The loss where the ablated neurons' rules hold, compared with the loss where they do not."""
     table = tables["family_knockout"]
     over = overall(in_words(table)).drop(columns=["format", "operator"])
     all_families = over[(over["family"] == ALL) & (over["cells"] > 0)]
@@ -45,7 +45,7 @@ def _difference(row: pd.Series) -> str:
 
 
 def _not_shared(all_families: pd.DataFrame) -> str:
-    """The same difference of the neurons that are not shared, as a part of a sentence."""
+    """The same difference for neurons that are not shared, as a part of a sentence."""
     rows = all_families[(all_families["metric"] == PRIMARY) & (all_families["neurons"] != SHARED)]
     said = [f"{row['difference']:z.3f} ({row['neurons'].replace('_', ' by ')})" for _, row in rows.iterrows()]
     return f"; of neurons that are not shared {' and '.join(said)}" if said else ""

@@ -32,7 +32,7 @@ from form_invariance.stages.mean_cache.compute import last_token_means
 from form_invariance.tables.columns import ALL
 
 TRIED = 4
-"""Pairs of the grid that the model answers, for each eval prompt of a cell; as many others give the means."""
+"""Pairs of the grid that are tried for each eval prompt of a cell; as many other pairs give the means."""
 
 Key = tuple[str, str, str]
 """Kind of neurons, family and metric."""
@@ -48,12 +48,12 @@ class GridPrompts:
     tokens: Tensor  # (P, T)
     answers: Tensor  # (P,): token ids
     means: MeanCache
-    """Of the late neurons at the last token, over other pairs of the grid."""
+    """The late neurons' means at the last token, over other pairs of the grid."""
 
 
 @dataclass(frozen=True)
 class Carriers:
-    """The neurons with a label of one family, and the prompts that it holds for."""
+    """The neurons with a label of one family, and the prompts where their rules hold."""
 
     family: str
     layers: np.ndarray  # (n,)
@@ -68,8 +68,8 @@ class Tried:
 
     Attributes:
         pair: mean loss where the rules hold, and where they do not.
-        labelled: neurons with a label of the family.
-        ablated: mean number of neurons that are ablated in a prompt.
+        labelled: number of neurons with a label of the family.
+        ablated: mean number of neurons ablated in a prompt.
     """
 
     pair: Pair
@@ -80,13 +80,16 @@ class Tried:
 def right_prompts(
     run: Run, template: str, grid: Grid, datasets: Sequence[pd.DataFrame], prompts: int, seed: int, operator: str
 ) -> GridPrompts:
-    """A seeded sample of the grid: the same pairs in every format, as far as they are answered correctly.
+    """A seeded sample of the grid: in every format the same pairs, as far as they are answered correctly.
 
     Args:
-        template: the cell's; a UserError names it by `operator` where it breaks a rule.
-        datasets: dataset tables of the operator in all formats; no pair of a train set, which ranked the neurons,
-            is measured.
-        prompts: eval prompts of a cell.
+        template: the cell's template.
+        datasets: dataset tables of the operator in all formats; pairs of a train set are left out, because they
+            ranked the neurons.
+        prompts: number of eval prompts of a cell.
+
+    Raises:
+        UserError: the template breaks a rule; the message names `operator`.
     """
     grid_table = pd.DataFrame({"a": grid.a, "b": grid.b, "answer": grid.answer, "place": np.arange(len(grid.a))})
     pool = without_train(grid_table, datasets)
@@ -107,10 +110,10 @@ def _tokens(run: Run, template: str, pairs: Grid, operator: str) -> tuple[Tensor
 
 
 def carriers(labels: pd.DataFrame, pairs: Grid) -> Iterator[Carriers]:
-    """The carriers of each family and of all families together.
+    """The carriers of each family, and of all families together.
 
     Args:
-        labels: one row a label: layer, neuron, heuristic, family.
+        labels: columns layer, neuron, heuristic and family, with a row for each label.
         pairs: the prompts' operands and answers.
     """
     holds = {name: members_of(str(name), pairs) for name in labels["heuristic"].unique()}
@@ -129,9 +132,9 @@ def carriers(labels: pd.DataFrame, pairs: Grid) -> Iterator[Carriers]:
 
 
 def paired_sets(carriers: Carriers, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Which carriers are ablated in each prompt, bool (n, P): with a rule that holds, and without.
+    """Which carriers are ablated in each prompt, bool (n, P): those with a rule that holds, and those without.
 
-    As many of both in every layer: all of the fewer, and a random choice of the others.
+    Every layer has equally many of both: all of the kind with fewer, and a random choice of the other kind.
     """
     keys = rng.random(carriers.matching.shape)
     masks = []
@@ -149,7 +152,7 @@ def paired_sets(carriers: Carriers, rng: np.random.Generator) -> tuple[np.ndarra
 def losses(
     run: Run, prompts: GridPrompts, sets: Sequence[tuple[Carriers, np.ndarray]], center: bool
 ) -> dict[str, np.ndarray]:
-    """What every set costs each prompt by each metric, (sets, P): unmodified minus ablated.
+    """The loss by every set on each prompt, (sets, P) by metric: unmodified minus ablated.
 
     Args:
         sets: carriers, and which of them are ablated in each prompt, bool (n, P).
@@ -179,7 +182,7 @@ def cell_pairs(
     bootstrap: int,
     seed: int,
 ) -> Iterator[tuple[Key, Tried]]:
-    """What the knockouts cost in one cell.
+    """The losses by the knockouts in one cell.
 
     Args:
         labels: strict labels by kind of neurons, as in `carriers`.

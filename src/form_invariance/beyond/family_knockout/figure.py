@@ -21,7 +21,7 @@ PANELS = {"accuracy": "accuracy lost", "probability": "probability of the answer
 
 
 def family_knockout(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
-    """One panel a metric; a row for each family, over all cells."""
+    """A panel for each metric, a row for each family, over all cells."""
     table = tables["family_knockout"]
     table = overall(table)
     table = table[table["cells"] > 0]

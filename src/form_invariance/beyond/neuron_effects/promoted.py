@@ -1,4 +1,4 @@
-"""The tokens whose logits each neuron raises and lowers most directly: past all later layers, by its weights."""
+"""The tokens whose logits each neuron raises and lowers most through its own weights, past all later layers."""
 
 from collections.abc import Mapping
 
@@ -11,18 +11,14 @@ from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.heuristics.activations import unit_writes
 
 TOP = 10
-"""Tokens of either direction."""
+"""The number of tokens that are promoted, and that are suppressed."""
 _NEURONS, _TOKENS = 128, 1 << 14
-"""Neurons and tokens whose logits are computed at once."""
+"""Neurons, and tokens, in one matrix product."""
 
 
 @torch.no_grad()
 def promoted_tokens(model: Decoder, tokenizer: PromptTokenizer, neurons: Mapping[int, np.ndarray]) -> pd.DataFrame:
-    """The table of promoted and suppressed tokens.
-
-    Args:
-        neurons: the neurons of each layer.
-    """
+    """The table of promoted and suppressed tokens; `neurons`: neurons by layer."""
     frames = [
         _frame(model, layer, chunk)
         for layer, numbers in neurons.items()

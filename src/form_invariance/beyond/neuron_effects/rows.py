@@ -1,4 +1,4 @@
-"""Activations of neurons by the row of a table of words, as heat maps have them by the pair of operands."""
+"""Activations of neurons on each row of a table of words: what heat maps are for pairs of operands."""
 
 from collections.abc import Mapping
 
@@ -16,8 +16,8 @@ def row_activations(
     """The table of activations at the last token.
 
     Args:
-        census: of a cell, N rows of a table of words.
-        neurons: the neurons of each layer.
+        census: census of a cell, with N rows of a table of words.
+        neurons: neurons by layer.
     """
     activations = operand_maps(model, tokenizer, census["prompt"].tolist(), neurons)  # (neurons, N)
     rows = census.rename(columns={"a": "row"})[["row", "fields", "target"]]

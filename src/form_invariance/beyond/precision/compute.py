@@ -14,7 +14,7 @@ from form_invariance.statistics import ranks
 from form_invariance.tables.columns import EVERY_LAYER
 
 TOP = 200
-"""Size of the circuit whose overlap is measured: that of the paper's tables (deduced)."""
+"""Size of the circuits whose overlap is measured: that of the paper's tables (deduced)."""
 
 
 def sample_effects(
@@ -23,8 +23,8 @@ def sample_effects(
     """Exact effects (P, C) by late layer on the first train prompts, with the first draw of corrupt partners.
 
     Args:
-        prompts: how many.
-        metric: of `indirect_effect.RANKING_METRICS`.
+        prompts: number of prompts.
+        metric: one of `indirect_effect.RANKING_METRICS`.
     """
     sample = slice(0, prompts)
     sampled_prompts = TrainPrompts(train.tokens[sample], [train.partners[0][sample]], train.answers[:1, sample])
@@ -35,12 +35,12 @@ def sample_effects(
 def compare(
     exact: Mapping[int, np.ndarray], lower: Mapping[int, np.ndarray], neurons: Mapping[int, np.ndarray]
 ) -> pd.DataFrame:
-    """Agreement of two rankings by mean effect, layer by layer and in the mean over layers.
+    """Agreement of two rankings by mean effect, in each layer and in the mean over layers.
 
     Args:
-        exact: float32's effects (P, C) by layer.
-        lower: the other precision's.
-        neurons: the candidates, (C,) by layer.
+        exact: effects in float32 by layer, (P, C).
+        lower: effects in the other precision by layer, (P, C).
+        neurons: candidates by layer, (C,).
 
     Returns:
         The precision table without its dtype.
@@ -60,5 +60,5 @@ def compare(
 
 
 def _rank_correlation(exact: np.ndarray, other: np.ndarray) -> float:
-    """Spearman's correlation of exact and other effects, (C,); NaN where the exact ones are all equal."""
+    """Spearman's correlation of exact and other effects, (C,) each; NaN if the exact ones are all equal."""
     return float(spearmanr(exact, other).statistic) if np.ptp(exact) else float("nan")

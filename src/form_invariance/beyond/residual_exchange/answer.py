@@ -71,7 +71,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
 
 
 def _others(shares: pd.DataFrame, pairs: pd.DataFrame) -> str:
-    """What donors that copy, and those of other operators, decide in the last layer where formats meet."""
+    """The shares that copying donors and other operators' donors decide in the last layer where formats meet."""
     last = pairs.groupby("operator")["value"].max()
     there = shares[shares["layer"] == shares["operator"].map(last)].groupby("donor")["donor_answer"].mean()
     names = {COPIED: "donors that copied their answer", OPERATOR: "donors of another operator"}
@@ -80,10 +80,10 @@ def _others(shares: pd.DataFrame, pairs: pd.DataFrame) -> str:
 
 
 def of_heads(heads: pd.DataFrame) -> str:
-    """How many heads bring the answer where it arrives, and whether they are the same in all formats; a sentence.
+    """A sentence: how many heads bring the answer where it arrives, and whether all formats use the same heads.
 
     Args:
-        heads: with the column operator.
+        heads: table of heads, with the column operator.
     """
     said = []
     for operator, rows in heads.groupby("operator", sort=False):
@@ -113,9 +113,10 @@ def of_heads(heads: pd.DataFrame) -> str:
 
 
 def of_probes(tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, str]:
-    """What probes read where states arrive, trained and tested on one format or on two; a sentence an operator.
+    """What probes read where states arrive, in a table and in a sentence for each operator.
 
-    A digit is readable where the accuracy is nearer to 1 than to chance; surely if the lower limit is, too.
+    Probes are trained and tested on one format, or on two. A digit is readable where the accuracy is nearer to 1
+    than to chance; surely if the lower limit is, too.
     """
     rows, heads, said = tables["arrival_probes"], tables["heads"], []
     keys = ["operator", "formats", "target", "layer", "point"]
@@ -136,7 +137,7 @@ def of_probes(tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, str]:
 
 
 def _what_arrives(mean: pd.DataFrame, at: int) -> str:
-    """What the probes say of one operator whose states arrive with the attention of a layer."""
+    """What the probes read for one operator, whose states arrive with the attention of layer `at`."""
     names = mean.index.unique("target")
     answer = next((name for name in names if name.startswith(ANSWER)), None)
     if answer is None:

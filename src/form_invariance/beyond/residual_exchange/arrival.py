@@ -44,11 +44,11 @@ def states(run: Run, prompts: Sequence[str], layers: range) -> Tensor:
 
 
 def targets(problems: pd.DataFrame, expression: str) -> Iterator[tuple[str, np.ndarray]]:
-    """What probes read, by name, (n,) each.
+    """The names of the probes' targets, and their values, (n,).
 
     Args:
         problems: columns a, b, answer and digit.
-        expression: the operator's.
+        expression: the operator's expression.
     """
     digit = int(problems["digit"].iloc[0])
     # A digit has one place in all answers (`problems.tasks.check_places`).
@@ -71,8 +71,8 @@ def probe_table(
 
     Args:
         censuses: census tables by format and operator.
-        expression: the operator's.
-        prompts: of each format, at most.
+        expression: the operator's expression.
+        prompts: largest number of prompts of each format.
     """
     prompt_rows = choose_prompts(censuses, prompts, seed, apart=False)
     problems = pd.concat(list(censuses.values()))[["a", "b", "answer", "digit"]].drop_duplicates()

@@ -36,10 +36,10 @@ _BATCH = 32
 
 
 def exchange(model: Decoder, cache: LastTokenCache, donor_states: Tensor) -> Tensor:
-    """Residual stream after the last layer if the last token takes a donor's state after each layer alone.
+    """Residual stream after the last layer, for an exchange of the last token's state after each layer alone.
 
     Args:
-        cache: of the targets, from layer 0 on.
+        cache: the targets' cache, from layer 0 on.
         donor_states: (B, layers, d).
 
     Returns:
@@ -75,11 +75,11 @@ def read_two(model: Decoder, x: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]
 def of_prompts(
     run: Run, prompts: Sequence[str], first: int, read: Callable[[LastTokenCache], Tensor], dim: int = 0
 ) -> Tensor:
-    """What every prompt has.
+    """What `read` returns for every prompt, joined in order.
 
     Args:
         first: first layer of the caches.
-        read: of a cache, with the prompts in the dimension `dim`.
+        read: reads a tensor from a cache; dimension `dim` is that of the prompts.
     """
     rows, batches = zip(*by_length(run.tokens(prompts), _BATCH), strict=True)
     return in_order(rows, [read(build_cache(run.model, batch, first)) for batch in batches], dim)
@@ -88,11 +88,11 @@ def of_prompts(
 def of_donors(
     run: Run, donations: pd.DataFrame, first: int, read: Callable[[LastTokenCache], Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """What every donor prompt has, (prompts, ...), and each donation's row of it.
+    """What `read` returns for every donor prompt, (prompts, ...), and the row of each donation in it.
 
     Args:
         first: first layer of the caches.
-        read: of a cache, (B, ...).
+        read: reads a tensor (B, ...) from a cache.
     """
     prompts, donor_of = np.unique(donations["donor_prompt"], return_inverse=True)
     return of_prompts(run, prompts.tolist(), first, read), torch.from_numpy(donor_of).to(run.model.device)
@@ -101,11 +101,11 @@ def of_donors(
 def of_targets(
     run: Run, donations: pd.DataFrame, first: int, runs: int
 ) -> Iterator[tuple[LastTokenCache, Tensor]]:
-    """The targets' caches for some donations at a time, and the rows of these.
+    """The targets' caches for some donations at a time, and these donations' rows.
 
     Args:
         first: first layer of the caches.
-        runs: of each donation.
+        runs: number of runs of each donation.
     """
     by_target = donations.groupby("prompt").indices
     targets, progress = [str(prompt) for prompt in by_target], Progress(len(donations), "donors")
@@ -127,7 +127,7 @@ def tokens_of(run: Run, donations: pd.DataFrame) -> Tensor:
 
 @torch.no_grad()
 def run_exchanges(run: Run, donations: pd.DataFrame) -> pd.DataFrame:
-    """The table of one cell: every donation after every layer.
+    """The table of one cell, with every donation after every layer.
 
     Args:
         donations: a row for each target and donor (`donors.donations`).

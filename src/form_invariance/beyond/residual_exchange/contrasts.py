@@ -21,18 +21,18 @@ from form_invariance.statistics import resampled_interval
 from form_invariance.tables.columns import ALL
 
 ARRIVED = 0.5
-"""A state has arrived where it decides the answer in this share of the prompts."""
+"""A state has arrived where it decides the answer in at least this share of the prompts."""
 ONE_LAYER = 1.5
-"""Formats meet in one layer if the first and the last layer where two of them meet are at most 1 apart, not 2."""
+"""Formats meet in one layer if the first and the last layer where two of them meet are less than this apart."""
 
 MEASURES = ("donor_answer", "permuted_answer", "own_answer")
 
 
 class Exchanged:
-    """What donors of one kind and format do in one cell: shares by measure, (1 + R, layers)."""
+    """The outputs with donors of one kind and format in one cell, as shares by measure, (1 + R, layers)."""
 
     def __init__(self, operator: str, table: pd.DataFrame, resamples: int, seed: int) -> None:
-        """Resample the problems; a table has a row for each target and layer, a target's layers in order."""
+        """Resample the problems; `table` has a row for each target and layer, each target's layers in order."""
         layers = table["layer"].max() + 1
         first = table.iloc[::layers]
         self.problems: list[Problem] = problems_of(operator, first["a"], first["b"])
@@ -73,7 +73,7 @@ def shares(exchanged: Mapping[Key, Exchanged]) -> pd.DataFrame:
 
 
 def first_layer(reached: np.ndarray) -> np.ndarray:
-    """The first layer in which something holds, (1 + R,); the number of layers where it never does.
+    """The first layer where `reached` is true, (1 + R,), or the number of layers if it never is.
 
     Args:
         reached: (1 + R, layers). The last layer does not count.
@@ -83,18 +83,18 @@ def first_layer(reached: np.ndarray) -> np.ndarray:
 
 
 def arrival(own_donors: Exchanged) -> np.ndarray:
-    """Where the own format's donors decide the answer, as in `first_layer`."""
+    """The layer where the own format's donors decide the answer, (1 + R,), as in `first_layer`."""
     return first_layer(own_donors.shares["donor_answer"] >= ARRIVED)
 
 
 def arrives(exchanged: Mapping[Key, Exchanged]) -> int:
-    """Where the own formats' donors decide the answer in the mean over formats, as in `first_layer`."""
+    """The layer where the own formats' donors decide the answer in the mean over formats, as in `first_layer`."""
     own_cells = [cells[0] for _, target, donor, *cells in of_formats(exchanged) if target == donor]
     return int(first_layer(np.mean([cell.shares["donor_answer"] for cell in own_cells], 0) >= ARRIVED)[0])
 
 
 def meeting(own_donors: Exchanged, other_donors: Exchanged) -> np.ndarray:
-    """Where another format's donors do nearly what the own format's do, as in `first_layer`."""
+    """The layer where another format's donors decide nearly as often as the own format's, as in `first_layer`."""
     ours, theirs = (cell.shares["donor_answer"] for cell in (own_donors, other_donors))
     return first_layer((ours >= ARRIVED) & (theirs >= SERVES * ours))
 

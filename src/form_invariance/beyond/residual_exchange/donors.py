@@ -1,4 +1,4 @@
-"""Who gives its state to whom."""
+"""The donors of each target: the prompts whose states it takes."""
 
 from collections.abc import Mapping
 
@@ -21,11 +21,11 @@ COLUMNS = ["donor", "donor_format", "a", "b", "prompt", "own_token", "donor_prom
 def donations(
     cell: Cell, datasets: Mapping[Cell, pd.DataFrame], censuses: Mapping[str, pd.DataFrame], seed: int
 ) -> pd.DataFrame:
-    """The donations to one cell without those of prompts that copy: a donor of each kind for each target.
+    """The donations to one cell, except from prompts that copy: a donor of each kind for each target.
 
     Args:
-        cell: of the targets.
-        datasets: dataset tables, of every cell of its operator and of its format.
+        cell: the targets' cell.
+        datasets: dataset tables of every cell of its operator and of its format.
         censuses: census tables of its operator, by format.
 
     Returns:
@@ -83,7 +83,7 @@ def _with_another_answer(targets: pd.DataFrame, donors: pd.DataFrame, rng: np.ra
 
 
 def with_copies(donors: pd.DataFrame, copies: pd.DataFrame, cell: Cell, seed: int) -> pd.DataFrame:
-    """The donations, and for each of the own format's donors one with the same answer that copied it.
+    """The donations, and for each of the own format's donors a prompt that copies the same answer.
 
     Args:
         copies: columns prompt and answer_token (`right_copies`).

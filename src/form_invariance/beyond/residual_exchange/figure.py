@@ -1,4 +1,4 @@
-"""From which layer on a donor's state decides the answer: one panel an operator."""
+"""From which layer on a donor's state decides the answer, in a panel for each operator."""
 
 from collections.abc import Mapping
 
@@ -54,7 +54,7 @@ def residual_exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) ->
 
 
 def heads(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
-    """What the best heads of the layer where states arrive bring together, by format."""
+    """The share of outputs that are the donor's if the best heads are exchanged together, where states arrive."""
     table = tables["heads"]
     table = table[table["exchanged"] == TOGETHER]
     if table.empty:
@@ -78,7 +78,7 @@ def heads(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
 
 
 def arrival_probes(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
-    """What probes read beyond chance, divided by the most that they can, after attention and after the MLP."""
+    """The probes' accuracy beyond chance, as a share of the most possible, after attention and after the MLP."""
     table = tables["arrival_probes"]
     if table.empty:
         return nothing(title, "tables of words have no operands, so nothing is probed")

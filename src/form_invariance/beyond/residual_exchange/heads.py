@@ -1,8 +1,8 @@
 """Which heads bring the donor's answer to the last token.
 
-In one layer the last token's outputs of some heads (`hook_z`, before the output projection) are those of the
-donor's run. All else of the layer, its MLP and the later layers compute as usual. One half of the problems orders
-the heads by their effect alone, and the other half measures them, so that no head is favoured by chance.
+In one layer, the last token's outputs of some heads (`hook_z`, before the output projection) are those of the
+donor's run. The rest of the layer and the later layers compute as usual. One half of the problems ranks the heads
+by their effect alone, and the other half measures them, so that no head is favoured by chance.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ def _exchange(
 
 @torch.no_grad()
 def exchanged(run: Run, donations: pd.DataFrame, layer: int, head_masks: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """Whether the output is the donor's, and the probability of the donor's, (donations, N) each.
+    """Whether the output is the donor's, and the probability of the donor's output, (donations, N) each.
 
     Args:
         donations: a row for each target and donor (`donors.donations`).
@@ -67,7 +67,7 @@ def exchanged(run: Run, donations: pd.DataFrame, layer: int, head_masks: Tensor)
 
 
 def _measuring(donations: pd.DataFrame, operator: str, seed: int) -> np.ndarray:
-    """Which donations of two formats measure the heads, bool (n,); those of the other problems order them."""
+    """Which donations of two formats measure the heads, bool (n,); the donations of other problems rank them."""
     problems, distinct = pd.factorize(pd.Series(problems_of(operator, donations["a"], donations["b"])))
     return generator(seed, "heads", operator).permutation(len(distinct))[problems] % 2 == 1
 
@@ -76,10 +76,10 @@ def _rows(answer: np.ndarray, probability: np.ndarray, rank: np.ndarray, weights
     """The rows of the table of one target's and one donor's format.
 
     Args:
-        answer: whether the output is the donor's, (n, 2 H): of each head alone, and of all up to its rank.
-        probability: of the donor's output, (n, 2 H).
-        rank: of each head, from 0, (H,).
-        weights: of the n exchanges in the resamples, as of `resampling`.
+        answer: whether the output is the donor's, (n, 2 H): for each head alone, then for all up to its rank.
+        probability: probability of the donor's output, (n, 2 H).
+        rank: rank of each head, from 0, (H,).
+        weights: weights of the n exchanges, from `resampling`.
     """
     shares = resampled(answer.T.astype(float), weights)
     by_rank = shares[0, len(rank) :][np.argsort(rank)]
@@ -99,15 +99,15 @@ def _rows(answer: np.ndarray, probability: np.ndarray, rank: np.ndarray, weights
 def head_table(
     run: Run, donations: Mapping[str, pd.DataFrame], operator: str, layer: int, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """The table of one operator: heads of the layer where states arrive; no row of a pair with a single problem.
+    """The table of one operator: heads of the layer where states arrive; pairs with a single problem have no row.
 
     Args:
-        donations: by the targets' format.
-        layer: the number of layers if states arrive nowhere (then there is no row).
+        donations: donations by the targets' format.
+        layer: where states arrive; if it is the number of layers, they do not, and the table is empty.
     """
     table = pd.concat([rows.assign(target_format=target) for target, rows in donations.items()], ignore_index=True)
     pairs = table[table["donor"] == FORMAT].groupby(["target_format", "donor_format"], sort=False)
-    halves = {}  # donations that order the heads, and that measure them, by target and donor
+    halves = {}  # donations that rank the heads, and that measure them, by target and donor
     for (target, donor), rows in pairs:
         measuring = _measuring(rows, operator, seed)
         if measuring.any():

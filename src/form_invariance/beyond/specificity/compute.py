@@ -22,9 +22,9 @@ from form_invariance.experiment.run import Run
 def sets_of(
     ranked: Ranked, ks: Sequence[int], format: str, values: Mapping[str, Mapping[str, np.ndarray]], draws: Draws
 ) -> list[NeuronSet]:
-    """Every operator's circuit, its matched controls, and its best in the format of the prompts.
+    """Every operator's circuit, the circuit's matched controls, and the best in the format of the prompts.
 
-    Circuits and the best are also ranked by either half of the train prompts. Sets without neurons are left out.
+    Circuits and best are also ranked by either half of the train prompts. Sets without neurons are left out.
 
     Args:
         values: as in `circuit_controls`.
@@ -40,8 +40,10 @@ def sets_of(
 def task_rows(run: Run, task: Task, sets: Sequence[NeuronSet], center: bool) -> Iterator[pd.DataFrame]:
     """The measurements on one task: of the unmodified model, and with each set knocked out.
 
+    Nothing runs without sets, or on a task with too few right answers.
+
     Args:
-        sets: as in `sets_of`; nothing is run without any, or on a task with too few right answers.
+        sets: as in `sets_of`.
     """
     if not sets or task.undefined:
         return

@@ -1,4 +1,4 @@
-"""What knocked out neurons cost on every task."""
+"""What the knockout of the circuits costs on every task."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ INPUTS = {"tasks": {"contrasts": CONTRASTS}}
 
 
 def _with_prompts(names: pd.Series, rows: pd.DataFrame) -> list[str]:
-    """Names with the prompts of one operator in one format; a row that is not defined has none."""
+    """Names with the number of prompts of one operator in one format, if it is known."""
     each = rows["prompts"] / rows["cells"]
     return [f"{name} (n = {n:.0f})" if n > 0 else name for name, n in zip(names, each, strict=True)]
 
@@ -29,7 +29,7 @@ _CALLED = {OWN: "own operator", OTHER_OPERATORS: "other operators", TEXT: "plain
 
 
 def tasks(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
-    """What the knockout of the circuits costs on every task, the most first; a mark for the strongest control."""
+    """What the knockout of the circuits costs on every task, largest first; a mark for the strongest control."""
     table = overall(tables["contrasts"])
     measured = (table["contrast"] == "circuit_minus_control") & (table["cells"] > 0)
     rows = table[measured & (table["intervention"] == KNOCKOUT) & (table["metric"] == PRIMARY)]

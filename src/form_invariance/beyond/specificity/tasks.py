@@ -1,4 +1,4 @@
-"""The tasks on which neurons are knocked out that were ranked on none of them, and plain text."""
+"""The tasks of the knockout on which no neurons were ranked, and plain text."""
 
 import io
 from dataclasses import dataclass, replace
@@ -25,16 +25,16 @@ from form_invariance.user_files import read_bytes
 
 @dataclass(frozen=True)
 class Task:
-    """Prompts of one length with their answers, and what replaces an ablated neuron in them."""
+    """Prompts of one length with their answers, and the means that replace ablated neurons."""
 
     name: str
     tokens: Tensor  # (P, T)
     answers: Tensor  # (P,): token ids
     means: MeanCache
     problems: list[Problem]
-    """Of the prompts: the formats have them in common, as far as they ask the same."""
+    """The problem of each prompt; formats that ask the same problem have it in common."""
     undefined: str = ""
-    """Why nothing is measured on it; empty if it is."""
+    """Why nothing is measured on the task; empty if it is measured."""
 
     def operands(self) -> pd.DataFrame:
         """The columns index, a and b of the prompts in the tables by prompt."""
@@ -48,7 +48,7 @@ def other_task(run: Run, name: str, definition: Definition, template: str, most:
 
     Args:
         template: as in `prepare`.
-        most: prompts at most; at least `FEWEST`.
+        most: largest number of prompts; at least `FEWEST`.
 
     Raises:
         UserError: a field of the template is missing, or a target is not the next single token after its prompt.
@@ -68,8 +68,8 @@ def _answered_right(
     """The first prompts that the unmodified model answers correctly; others, at most a third, give the means.
 
     Args:
-        tokens: of the prompts, in a random order, (P, T).
-        most: right answers at most.
+        tokens: the prompts' tokens, in a random order, (P, T).
+        most: largest number of right answers.
     """
     others = min(MEANS * most, len(tokens) // 3)
     means = last_token_means(run.model, tokens[:others], run.first)
@@ -90,10 +90,10 @@ def read_text(path: Path, sha256: str | None = None) -> str:
     """The text of a file.
 
     Args:
-        sha256: of the file that is meant, if that is known.
+        sha256: expected digest of the file, if it is known.
 
     Raises:
-        UserError: it cannot be read as UTF-8, or is not the one that is meant.
+        UserError: the file cannot be read as UTF-8, or has another digest.
     """
     try:
         return io.StringIO(read_bytes(path, sha256).decode("utf-8-sig"), newline=None).read()
@@ -107,7 +107,7 @@ def text_task(run: Run, text: str, most: int) -> Task:
     The windows are evenly spaced, and tried in a random order.
 
     Args:
-        most: predicted tokens at most.
+        most: largest number of predicted tokens.
 
     Raises:
         UserError: the text is too short.
@@ -128,7 +128,7 @@ def text_task(run: Run, text: str, most: int) -> Task:
 
 
 def _with_bos(run: Run, windows: np.ndarray) -> Tensor:
-    """Windows (n, tokens) with BOS in front, if the model has one, on its device."""
+    """Windows (n, tokens) with BOS in front, if the model has it, on the model's device."""
     bos = [] if run.tokenizer.bos is None else [run.tokenizer.bos]
     opened = np.hstack([np.tile(np.array(bos, dtype=np.int64), (len(windows), 1)), windows])
     return torch.from_numpy(opened).to(run.model.device)

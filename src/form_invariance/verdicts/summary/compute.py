@@ -27,7 +27,7 @@ from form_invariance.verdicts.summary.table import VERDICTS
 
 
 def _same(overlap: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The Jaccard of all formats compared with chance, over operators and of each."""
+    """The Jaccard of all formats compared with chance, for each operator and over all."""
     names = {"question": "same", "metric": JACCARD, "control": QUESTIONS["same"].parts[JACCARD].control}
     for k, rows in all_formats(overlap).groupby("k"):
         with_interval = rows[half_interval(rows).notna()]
@@ -67,7 +67,7 @@ def _operators_own(differing: pd.DataFrame) -> Iterator[dict[str, object]]:
 
 
 def _exchanged(contrasts: pd.DataFrame, ks: np.ndarray) -> pd.DataFrame:
-    """What an exchange of the residual stream answers, which has no k, for each k."""
+    """The contrasts of the residual stream, which have no k, repeated for each k."""
     parts = {name: next(iter(QUESTIONS[name].parts.items())) for name in contrasts["question"].unique()}
     named = contrasts.assign(
         metric=contrasts["question"].map({name: metric for name, (metric, _) in parts.items()}),
@@ -80,13 +80,13 @@ def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The verdicts table of one model.
 
     Args:
-        tables: overlap (of every operator), differing, contrasts, and those of the residual stream.
+        tables: overlap (of every operator), differing, contrasts and residual_contrasts, by name.
     """
     same = pd.concat(
         [*_same(tables["overlap"]), pd.DataFrame(_operators_own(tables["differing"]))], ignore_index=True
     )
     said = pd.Series([*map(verdict, same["low"], same["high"])], dtype=object)
-    # With one operator there is no invariance.
+    # With one operator there is no invariance, so the column `most` is missing.
     none = (said == "undecided") & (same.reindex(columns=["most"])["most"] < NOTHING_OWN)
     fewest = all_formats(tables["overlap"]).groupby("k")["candidates"].min()
     notes = same["k"].map(lambda k: nothing_claimed(k, fewest[k]))

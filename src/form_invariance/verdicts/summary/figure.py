@@ -1,4 +1,4 @@
-"""All models in one figure: each question's difference by its deciding metric, with every operator, by unit."""
+"""One figure of all models: the difference of each question's deciding metric, over all and for each operator."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -37,7 +37,7 @@ UNITS: dict[str, Callable[[Part], bool]] = {
 
 
 def summary(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
-    """Rows of panels are units, columns models; a point whose line lies above zero means yes."""
+    """Rows of panels are units, columns are models; a point whose line lies above zero means yes."""
     table = tables["verdicts"][tables["verdicts"]["k"] == k]
     by_model = {str(model): rows for model, rows in table.groupby("model", sort=False)}
     first_parts = {name: next(iter(question.parts.values())) for name, question in QUESTIONS.items()}
@@ -69,7 +69,7 @@ def summary(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
 
 
 def _extent(decided: pd.DataFrame) -> str:
-    """A line that says how many answers knockouts are over; nothing if no neuron is shared."""
+    """A line with the number of answers of the knockouts; empty if no neuron is shared."""
     rows = decided[(decided["question"] == "necessary") & (decided["verdict"] != "undefined")].to_dict("records")
     return f"\n{extent(rows[0])}" if rows else ""
 
@@ -82,7 +82,7 @@ def _of_unit(table: pd.DataFrame, decided: pd.DataFrame, unit: str) -> pd.DataFr
 
 
 def _limits(tables: Iterable[pd.DataFrame]) -> tuple[float, float]:
-    """Of an axis; at least a tenth on either side: smaller differences are drawn as none."""
+    """The limits of an axis, at least 0.1 on either side, so that smaller differences look like none."""
     rows = pd.concat(tables)
     pooled = rows[rows["operator"] == ALL]
     drawn = [*rows["difference"], *pooled["low"], *pooled["high"]]
@@ -110,7 +110,7 @@ def _draw(axes: Axes, names: list[str], drawn: pd.DataFrame, decided: pd.DataFra
 
 
 def _say_what_is_compared(axes: Axes, names: list[str], decided: pd.DataFrame) -> None:
-    """Below each question, its difference in words; several where different metrics decide for the models."""
+    """Write below each question what is compared; several lines where different metrics decide for the models."""
     for y, name in enumerate(names):
         question = QUESTIONS[name]
         metrics = decided.loc[decided["question"] == name, "metric"]
@@ -119,6 +119,6 @@ def _say_what_is_compared(axes: Axes, names: list[str], decided: pd.DataFrame) -
 
 
 def _below(axes: Axes, at: tuple[float, float], offset: tuple[float, float], text: str) -> None:
-    """A small grey line; `at` is a share of the width and a row, `offset` in points."""
+    """Write a small grey line at `at` (share of the width, row), moved by `offset` in points."""
     transform = axes.get_yaxis_transform()
     axes.annotate(text, at, offset, transform, "offset points", ha="right", va="top", fontsize=6, color=GREY)

@@ -14,9 +14,9 @@ from form_invariance.statistics import less
 from form_invariance.tables.columns import ALL
 
 NOTHING = "nothing to compare"
-"""In place of the numbers."""
+"""What replaces the numbers."""
 _LINE = f"  {{:<{1 + max(len(question.label) for question in QUESTIONS.values())}}} {{:<9}} {{}}"
-"""Question, verdict and numbers."""
+"""The format of question, verdict and numbers."""
 _INDENT = " " * len(_LINE.format("", "", ""))
 
 LEGEND = (
@@ -24,13 +24,13 @@ LEGEND = (
     "  probability of the right answer; in brackets 95 % intervals. Numbers are rounded. n: pairs.",
     f"  Tiny: below {SMALLEST}. Mixed: yes for one operator, no for another (verdicts --operators shows all).",
 )
-"""Once, below the lines of all models."""
+"""Printed once, below the lines of all models."""
 BETWEEN = "  Difference: the first model's result less the second's; its interval takes them as independent."
-"""Below these, where two models are side by side."""
+"""Printed below the legend, where two models are side by side."""
 
 
 def verdicts_at(table: pd.DataFrame, k: int) -> pd.DataFrame:
-    """One row a question at one circuit size, by the contrast that decides it.
+    """One row for each question at one circuit size: that of the contrast that decides it.
 
     Args:
         table: the verdicts table of a model.
@@ -41,12 +41,12 @@ def verdicts_at(table: pd.DataFrame, k: int) -> pd.DataFrame:
 
 
 def part_of(row: Mapping[Hashable, Any]) -> Part:
-    """The contrast that a row of verdicts is about."""
+    """The contrast of a row of verdicts."""
     return QUESTIONS[row["question"]].parts[row["metric"]]
 
 
 def by_operator(table: pd.DataFrame, k: int, question: str, metric: str) -> str:
-    """The difference, or the ratio, and the verdict for each operator; empty where there is one operator.
+    """The difference, or the ratio, and the verdict for each operator; empty with one operator.
 
     Args:
         table: the verdicts table of a model.
@@ -61,11 +61,11 @@ def by_operator(table: pd.DataFrame, k: int, question: str, metric: str) -> str:
 
 
 def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = False) -> Iterator[str]:
-    """Two headings, and a line a question: its verdict, the two values, and their difference with its interval.
+    """Two headings, and a line for each question: its verdict, the two values, their difference and its interval.
 
     Args:
-        operators: below each line, what is compared, and the verdicts on each operator; also a line each for
-            questions without anything to compare, which otherwise have one in common.
+        operators: add below each line what is compared, and the verdicts on each operator. Each question with
+            nothing to compare has a line, too; otherwise these questions share one.
     """
     yield f"{model}, k = {k} neurons of each late layer"
     yield _LINE.format("question", "verdict", "values = difference or ratio [95 % interval]")
@@ -92,13 +92,13 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
 
 
 def side_by_side(tables: Mapping[str, pd.DataFrame], ks: Mapping[str, int]) -> Iterator[str]:
-    """The questions that can be tested in all models, by each contrast that decides one; a line for each model.
+    """For each question that all models can test, and each contrast that decides it for one: a line a model.
 
-    Of two models also the first one's difference less the second one's, as if they were independent.
+    For two models, a further line has the first one's difference minus the second one's, as if independent.
 
     Args:
-        tables: the verdicts tables, by model.
-        ks: the circuit size that is shown of each.
+        tables: verdicts table by model.
+        ks: circuit size by model.
     """
     sizes = {f"k = {k}" for k in ks.values()}
     models = tables if len(sizes) == 1 else [f"{model} (k = {k})" for model, k in ks.items()]
@@ -129,20 +129,20 @@ def side_by_side(tables: Mapping[str, pd.DataFrame], ks: Mapping[str, int]) -> I
 
 
 def between(first: Mapping[Hashable, Any], second: Mapping[Hashable, Any]) -> str:
-    """How much more one model's difference, or ratio, is than another's, with its limits."""
+    """One model's difference, or ratio, minus another's, with its limits."""
     value, low, high = less(*((row["difference"], row["low"], row["high"]) for row in (first, second)))
     return f"{signed(value)} [{signed(low)}, {signed(high)}]"
 
 
 def _untestable(question: str, table: pd.DataFrame) -> bool:
-    """Whether there is nothing to compare; the table is that of `verdicts_at`, by question."""
+    """Whether there is nothing to compare; `table`: `verdicts_at`, indexed by question."""
     if question not in table.index:
         return True
     return numbers({"question": question, **table.loc[question].to_dict()}) == NOTHING
 
 
 def said(row: Mapping[Hashable, Any]) -> str:
-    """The verdict in words; of a yes also that the difference is too small to be of interest."""
+    """The verdict in words; a *yes* by a difference below `SMALLEST` is tiny."""
     return str(row["verdict"]) if part_of(row).margin else worded(row["verdict"], row["difference"])
 
 
@@ -161,12 +161,12 @@ def numbers(row: Mapping[Hashable, Any]) -> str:
 
 
 def extent(row: Mapping[Hashable, Any]) -> str:
-    """How many right answers an ablation is over."""
+    """The number of right answers that an ablation was measured on."""
     return f"n = {row['prompts']:,} right answers in {row['cells']} cell{'s' * (row['cells'] != 1)}"
 
 
 def pairs(row: Mapping[Hashable, Any]) -> str:
-    """How many pairs a difference of rates is over, since questions differ in them; else nothing."""
+    """The number of pairs of a difference of rates, because it differs between questions; else empty."""
     return f", n={row['prompts']:,}" if part_of(row).of == RATE else ""
 
 
