@@ -25,7 +25,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     size = int(rows["at_k"].iloc[0])
     tasks = overall(contrasts[(contrasts["contrast"] == CONTROL) & (contrasts["k"] == size)])
     shown = tasks.drop(columns=["k", "intervention", "contrast", "metric"])
-    row, margin = rows.loc["probability"], rows.loc["margin"]
+    row, margin = (rows[rows.index == metric].iloc[0] for metric in ("probability", "margin"))
     if not row["cells"]:
         measured = shown.loc[shown["task"] == OWN, "cells"].sum()
         why = f"no task that copies has {FEWEST} right answers" if measured else "no neuron is shared"
