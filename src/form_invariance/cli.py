@@ -27,8 +27,8 @@ _ROOT = Path(__file__).parent
 def command_modules() -> dict[str, str]:
     """The module of each command: FOLDER/command.py is the command FOLDER, NAME_command.py the command NAME.
 
-    Each module defines the function of the command's name; its parameters are the command's options, and its
-    docstring is the help. A module without this function has several, the command's actions.
+    Each module defines a function with the command's name, whose parameters are the options and whose docstring is
+    the help. A module without this function has one function for each action of the command.
     """
     modules = {}
     for path in sorted(_ROOT.rglob("*command.py")):
@@ -40,7 +40,7 @@ def command_modules() -> dict[str, str]:
 
 
 def functions_of(name: str) -> dict[str, Callable[..., Any]]:
-    """The functions of a command by action; a command without actions has one, by its own name."""
+    """The functions of a command by action; a command without actions has one function, under its own name."""
     module = import_module(command_modules()[name])
     functions = {key: value for key, value in vars(module).items() if _is_command(module, key, value)}
     function = name.replace("-", "_")
@@ -52,7 +52,7 @@ def _is_command(module: ModuleType, name: str, value: object) -> bool:
 
 
 def _of_one_run(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of a command, which refuses files that are not of one run (`tables.lineage`)."""
+    """Make a command's function refuse input files that are not of one run (`tables.one_run`)."""
 
     @wraps(function)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -84,7 +84,7 @@ def _inputs(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[tup
 
 
 def command_line(words: list[str]) -> App:
-    """The command line; of commands that are not chosen only the help is read, which imports no torch."""
+    """The command line. Only the chosen command's module is imported: importing all would load torch."""
     app = App(
         name="form_invariance",
         help=__doc__,
@@ -92,7 +92,7 @@ def command_line(words: list[str]) -> App:
         help_format="plaintext",
         result_action="return_none",
         suppress_keyboard_interrupt=False,
-        # A list takes every word up to the next option, or none. Of an option given twice the last one counts.
+        # A list takes every word up to the next option. If an option is given twice, the last value counts.
         default_parameter=Parameter(
             consume_multiple=True, allow_repeating=True, negative_iterable=(), show_default=False
         ),
@@ -114,7 +114,7 @@ def command_line(words: list[str]) -> App:
 
 
 def _help_of(command: str, module: str) -> str:
-    """The help of a command, without an import of its module."""
+    """The first line of a command's help, read without importing its module."""
     tree = ast.parse((_ROOT.parent / module.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8"))
     functions = (node for node in tree.body if isinstance(node, ast.FunctionDef))
     function = next((node for node in functions if node.name == command.replace("-", "_")), tree)
@@ -122,12 +122,8 @@ def _help_of(command: str, module: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command.
-
-    Returns:
-        The exit status: 0, or 2 after a mistake of the user.
-    """
-    # Figures become files. A notebook's own backend, which its environment names, may be missing here.
+    """Run a command and return the exit status: 0, or 2 after a mistake of the user."""
+    # Figures become files. The environment may name a notebook's backend, which may be missing here.
     os.environ["MPLBACKEND"] = "agg"
     # NumPy's products are small, and its threads spin on a busy machine; PyTorch's threads are counted elsewhere.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

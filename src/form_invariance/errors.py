@@ -26,7 +26,7 @@ def in_one_sentence(opening: str) -> Iterator[None]:
 
 @contextmanager
 def exit_at_a_mistake() -> Iterator[None]:
-    """End the process with the sentence of a UserError; Snakemake would show where in the code it was raised."""
+    """Exit with the message of a UserError, because Snakemake would print where in the code it was raised."""
     try:
         yield
     except UserError as error:

@@ -35,13 +35,11 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        """Check a whole number."""
         value: int = super().construct_yaml_int(node)
         self._check_plain(node, value)
         return value
 
     def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
-        """Check a number."""
         value = super().construct_yaml_float(node)
         self._check_plain(node, value)
         if not math.isfinite(value):
@@ -81,7 +79,7 @@ def _json(text: str) -> Any:
 
 def _yaml(text: str) -> Any:
     try:
-        return _json(text)  # may be indented with tabs, which YAML forbids
+        return _json(text)  # JSON may be indented with tabs, which YAML forbids
     except json.JSONDecodeError:
         return yaml.load(text, Loader=_Loader)
 
@@ -93,7 +91,7 @@ def _read(path: Path, kind: str, parse: Callable[[str], Any]) -> dict[str, Any]:
         raise UserError(f"{path} does not exist") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
-    except Exception as error:  # PyYAML lets errors of many kinds through.
+    except Exception as error:  # PyYAML raises errors of many kinds
         raise UserError(f"{path} is not valid {kind}: {one_line(error)}") from None
     if not isinstance(content, dict):
         raise UserError(f"{path} must contain keys and values")
@@ -119,10 +117,11 @@ def yaml_value(text: str, where: str) -> Any:
     """The value that a text has in a YAML file; None for an empty text.
 
     Raises:
-        UserError: the text is not YAML, or has a duplicate key or a number that is not plain; it names `where`.
+        UserError: the text is not YAML, or has a duplicate key or a number that is not plain; `where` opens the
+            message.
     """
     try:
         return _yaml(text)
     except Exception as error:
-        problem = getattr(error, "problem", None) or one_line(error)  # without the place in a file
+        problem = getattr(error, "problem", None) or one_line(error)  # str adds the line number
         raise UserError(f"{where}: {text!r} is not valid YAML: {problem}") from None

@@ -6,13 +6,9 @@ import numpy as np
 
 
 def generator(seed: int, *names: object) -> np.random.Generator:
-    """A generator that depends on the seed and the names alone.
-
-    The same seed and names give the same numbers in every process and on every machine. A new draw elsewhere in
-    the pipeline changes nothing here.
+    """A generator whose numbers depend on the run's seed and the names alone, on every machine.
 
     Args:
-        seed: the run's seed.
         names: the purpose of the draw, for instance ``("census", "addition")``.
     """
     digest = hashlib.blake2b(repr((seed, *map(str, names))).encode(), digest_size=16).digest()

@@ -7,14 +7,11 @@ from form_invariance.errors import UserError
 
 
 def read_bytes(path: Path, sha256: str | None = None) -> bytes:
-    """The content of a file.
-
-    Args:
-        sha256: of the content that the run began with, if that is known.
+    """The content of a file, compared with the `sha256` that it had when the run began, if that is known.
 
     Raises:
         OSError: the file cannot be read.
-        UserError: it has another content now.
+        UserError: its content has changed.
     """
     content = path.read_bytes()
     if sha256 and hashlib.sha256(content).hexdigest() != sha256:

@@ -24,14 +24,14 @@ from form_invariance.model.prefixes import for_each, run_beginning, shared_begin
 from form_invariance.model.replay import LastTokenCache, continue_cache
 
 BATCH = 100
-"""Prompts that run at once where a stage has hundreds."""
+"""Prompts of a batch, where a stage has hundreds."""
 
 
 @dataclass
 class Part:
     """The unmodified run of a batch of prompts up to the first late layer, shared by all interventions."""
 
-    rows: Tensor  # (B,): which of the prompts they are
+    rows: Tensor  # (B,): their indices among all prompts
     tokens: Tensor  # (B, T)
     residual: Tensor  # (B, T, d) before the first late layer
     last_token: LastTokenCache
@@ -40,9 +40,9 @@ class Part:
 
 @torch.no_grad()
 def start_runs(model: Decoder, tokens: Tensor, answers: Tensor, first: int, size: int = BATCH) -> Iterator[Part]:
-    """Run what no intervention touches, once, in batches of prompts of one length.
+    """Run once what no intervention changes, in batches of prompts of one length.
 
-    A beginning that the prompts of a batch share, such as worked examples, runs once for all of them.
+    A beginning that the prompts of a batch share, such as worked examples, runs once for the batch.
 
     Args:
         tokens: (P, T), shorter prompts padded on the left (`model.batches`).
@@ -64,12 +64,12 @@ def ablate_all_positions(
 ) -> Readout:
     """Replace neurons of the late layers by their means at every token position but BOS.
 
-    What no set changes runs once for all sets: BOS, and everything up to the first late layer's neurons. Where at
-    most half of the neurons are left, only these run (`_without`).
+    What no set changes runs once for all sets: BOS, and everything up to the first late layer's neurons. If a set
+    leaves at most half of the neurons, only these run (`_without`).
 
     Args:
         masks: True where a neuron is ablated, (sets, late layers, m).
-        bos: the prompts open with BOS.
+        bos: whether the prompts open with BOS.
 
     Returns:
         Readout of shape (sets, B).
@@ -89,7 +89,7 @@ def ablate_all_positions(
             smaller = _without(model, first, mask, here) if few else model
             on_neurons = None if few else _replace(first, mask, here)
             post = on_neurons(first, segment.post) if on_neurons else segment.post[..., ~mask[0]]
-            rows = torch.arange(len(post), device=post.device)  # what one sequence ran serves all prompts
+            rows = torch.arange(len(post), device=post.device)  # keys of one sequence serve all prompts
             late_past = [None, *((keys, values, rows % len(keys)) for keys, values in past)]
             past = []
 
@@ -122,8 +122,8 @@ class _Segment:
 def _segments(model: Decoder, part: Part, begin: int) -> Iterator[_Segment]:
     """The tokens from position `begin` on.
 
-    Where prompts share most of their tokens, as worked examples, these are a segment of one sequence: no token
-    attends to a later one, and the means at a position are the same for all prompts of one length.
+    If the prompts share most of their tokens, such as worked examples, these form a segment that runs as one
+    sequence: no token attends to a later one, and prompts of one length have the same means at a position.
     """
     first, x = part.last_token.first, part.residual
     z, _, _ = attention(model, first, x)
@@ -182,7 +182,7 @@ def run_unmodified(model: Decoder, part: Part, center: bool) -> Readout:
 def run_all_ablated(model: Decoder, part: Part, means: MeanCache, center: bool) -> Readout:
     """The bad run: all heads and all neurons of all layers at their means, at every position but BOS.
 
-    Where every head is at its mean, nothing of an earlier position reaches the last token, so it runs alone.
+    With every head at its mean, no earlier position affects the last token, so the last token runs alone.
     """
     x = run_layers(
         model,

@@ -16,7 +16,7 @@ from form_invariance.tables.files import read_json, write_json
 UNDEFINED = "undefined"
 """Text in place of an undefined number."""
 FIXED = "problems are resampled; operators, formats and directions are fixed"
-"""What a 95 % interval is over."""
+"""What a 95 % interval accounts for."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def read_answers(path: Path) -> tuple[str, list[Answer]]:
 
 
 def method_of(stage: str) -> str:
-    """How a stage finds its answer: what its module `compute` says of itself; nothing if it has none."""
+    """How a stage finds its answer: the docstring of its module `compute`; empty if it has none."""
     path = stage_folders()[stage] / "compute.py"
     return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "" if path.exists() else ""
 

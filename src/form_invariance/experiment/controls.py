@@ -16,14 +16,10 @@ if TYPE_CHECKING:
 
 NEAREST = 10
 """A matched control is drawn among this many nearest neurons outside the circuit."""
-
-
 NOT_DRAWN = -1
 """The value of `seed` in rows of sets that are not drawn."""
-
-
 Values = TypeVar("Values")
-"""Of all late neurons."""
+"""Values of all late neurons: an array (late layers, m), or arrays (m,) by layer."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +27,7 @@ class NeuronSet:
     """Neurons that an intervention replaces or keeps.
 
     Attributes:
-        label: the columns that tell it apart in tables, such as neurons (its kind), k and seed (its draw).
+        label: the columns that identify it in tables, such as neurons (its kind), k and seed (its draw).
         members: (late layers, m), bool.
     """
 
@@ -39,13 +35,13 @@ class NeuronSet:
     members: np.ndarray
 
     def __len__(self) -> int:
-        """Neurons of the set."""
+        """The number of its neurons."""
         return int(self.members.sum())
 
 
 @dataclass(frozen=True)
 class Draws:
-    """How often each control is drawn: the uniform ones, and those that are matched by a value."""
+    """How often each control is drawn: `random` times uniformly, `matched` times if a value matches it."""
 
     random: int
     matched: int
@@ -63,14 +59,14 @@ def labels_of(sets: Sequence[NeuronSet]) -> pd.DataFrame:
 
 
 def circuit_set(members: np.ndarray, k: int, half: str = "") -> NeuronSet:
-    """The circuit at one k, or that by half of the train prompts; members bool, (late layers, m)."""
+    """The circuit at one k, or as one half of the train prompts ranks it; members bool, (late layers, m)."""
     return NeuronSet({"neurons": half + CIRCUIT, "k": k, "seed": NOT_DRAWN}, members)
 
 
 def with_half_means(
     sets: Iterable[NeuronSet], means: "MeanCache"
 ) -> Iterator[tuple["MeanCache", list[NeuronSet]]]:
-    """The means over either half of their prompts, and the ranked sets, whose names say which half."""
+    """For each half of the prompts of the means: the means over it, and the ranked sets, named after the half."""
     ranked = [neuron_set for neuron_set in sets if neuron_set.label["neurons"].startswith((CIRCUIT, BEST_IN))]
     for half, cache in means.halves.items() if ranked else ():
         labels = [{**neuron_set.label, "neurons": half + neuron_set.label["neurons"]} for neuron_set in ranked]
@@ -78,7 +74,7 @@ def with_half_means(
 
 
 def matching_values(variance: Values, effects: Values) -> dict[str, Values]:
-    """What kinds of controls are matched by, by name; (late layers, m), or (m,) by layer; NaN = not available.
+    """The values that controls are matched by, under the names of `Kind.matched_by`; NaN = not available.
 
     Args:
         variance: of the last token's activations.
@@ -95,15 +91,15 @@ def controls(
     draws: Draws,
     *names: object,
 ) -> Iterator[NeuronSet]:
-    """Controls of a circuit: as many neurons in each layer, none of them in it.
+    """Controls of a circuit: as many neurons in each layer, all outside the circuit.
 
-    A control is absent where too few neurons lie outside the circuit.
+    A control is absent if a layer has too few neurons outside the circuit.
 
     Args:
         circuit: bool, (late layers, m).
         kinds: of `neuron_sets.KINDS`.
-        values: of `matching_values`.
-        names: of the random streams.
+        values: from `matching_values`.
+        names: the purpose of the draws (`generator`).
     """
     for kind in kinds:
         matched = values[KINDS[kind].matched_by] if KINDS[kind].matched_by else None
@@ -114,14 +110,14 @@ def controls(
 
 
 def draw_control(circuit: np.ndarray, values: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
-    """As many neurons of one layer as the circuit has there, none of them in it, and like them in a value.
+    """A control of one layer: as many neurons as the circuit has there, outside it, with similar values.
 
     Args:
         circuit: True where a neuron is in the circuit, bool, (m,).
         values: what the control is matched by, (m,), NaN = not available.
 
     Returns:
-        The control, bool, (m,), or None where too few neurons lie outside the circuit.
+        The control, bool, (m,), or None if too few neurons lie outside the circuit.
     """
     outside, circuit_neurons = np.flatnonzero(~circuit & np.isfinite(values)), np.flatnonzero(circuit)
     if len(outside) < len(circuit_neurons):
@@ -138,9 +134,9 @@ def draw_control(circuit: np.ndarray, values: np.ndarray, rng: np.random.Generat
 
 
 def draw_controls(circuit: np.ndarray, values: np.ndarray | None, seed: int, *names: object) -> np.ndarray | None:
-    """A control in every late layer, matched by values or uniform; circuit and result are bool, (late layers, m).
+    """A control in every late layer, matched by values (late layers, m), or uniform if these are None.
 
-    None where a layer has too few neurons outside the circuit.
+    Circuit and result are bool, (late layers, m). None if a layer has too few neurons outside the circuit.
     """
     if values is None:
         return draw_among(~circuit, circuit, seed, *names)
@@ -153,9 +149,9 @@ def draw_controls(circuit: np.ndarray, values: np.ndarray | None, seed: int, *na
 
 
 def draw_among(allowed: np.ndarray, counted: np.ndarray, seed: int, *names: object) -> np.ndarray | None:
-    """Random neurons of one mask, as many in each layer as another has; all bool, (late layers, m).
+    """Random neurons of the mask `allowed`, as many in each layer as `counted` has; all bool, (late layers, m).
 
-    None where a layer has too few.
+    None if a layer has too few.
     """
     if (allowed.sum(1) < counted.sum(1)).any():
         return None

@@ -10,7 +10,7 @@ VARIANT = "~"
 
 
 def groups_of(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """All names together, then every two of them, unless two are all."""
+    """All names together, then every pair if there are more than two names."""
     return [tuple(names), *(combinations(names, 2) if len(names) > 2 else [])]
 
 

@@ -1,4 +1,4 @@
-"""The indirect effect of a patch, and the check that a patch of nothing has none (paper, section 4.2, Eq. 4)."""
+"""The indirect effect of a patch (paper, section 4.2, Eq. 4), and the check that a no-op patch has none."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from form_invariance.model.memory import logits_at_once
 from form_invariance.model.near_readout import NearReadout, log_probabilities_near, precision
 from form_invariance.model.replay import log_probabilities
 
-# Replay rounds otherwise than the ordinary pass, because its matrix products have other shapes.
+# Replay rounds differently from the ordinary pass, because its matrix products have other shapes.
 _NO_OP_TOLERANCE = {"float32": 1e-3, "tf32": 0.05, "bfloat16": 0.25}
 
 
@@ -49,9 +49,9 @@ RANKING_METRICS: dict[str, Callable[[Decoder, Tensor, Tensor, Tensor], Tensor]] 
     "logit_difference": lambda model, x, moved, change: moved[..., 1] - moved[..., 0],
     "kl": lambda model, x, moved, change: divergence(model, x),
 }
-"""What a patch changes, (B, N): the indirect effect; by how much the clean answer's probability falls, or its
-logit against the corrupt answer's; the KL divergence. From the model, the residual stream (B, 1 + N, d), and the
-changes of the two answers' log-probabilities (B, N, 2) and of the clean answer's probability (B, N)."""
+"""Effects of patches (B, N): the indirect effect; the fall of the clean answer's probability, or of its logit
+minus the corrupt answer's; the KL divergence. Arguments: the model, the residual stream (B, 1 + N, d), the changes
+of the two answers' log-probabilities (B, N, 2) and of the clean answer's probability (B, N)."""
 RANKINGS = {"effect": "indirect_effect", "probability": "probability"}
 """The metric that ranks the neurons, by the value of the configuration's key `ranking`."""
 
@@ -65,18 +65,18 @@ def effects_beside_clean(
     near: NearReadout | None = None,
     metric: str = "indirect_effect",
 ) -> Tensor:
-    """Effects of patches of the last token that ran in one batch, the first of which patches nothing.
+    """Effects of patches of the last token that ran in one batch, whose first run patches nothing.
 
-    Its log-probabilities are the clean ones that the others are compared with (low precision changes with the
-    batch's shape), and they are checked against the ordinary pass.
+    The first run's log-probabilities are the clean ones, because low precision changes with the batch's shape.
+    They are checked against the ordinary pass.
 
     Args:
         layer: the patched layer, for messages.
         x: residual stream after the last layer, (B, 1 + N, d).
         ordinary: the answers' log-probabilities in the ordinary pass, (B, 1, 2).
         answers: token ids of the clean and of the corrupt answer, (B, 2).
-        near: of the same prompts; None reads out every patch in full.
-        metric: of `RANKING_METRICS`.
+        near: `near_readout` of the same prompts; None reads out every patch in full.
+        metric: a key of `RANKING_METRICS`.
 
     Returns:
         Effects, and changes of the clean answer's probability, (2, B, N), float64: a strong effect may exceed

@@ -1,6 +1,6 @@
 """The experiment of every stage: neurons of the late layers take other values, and the answers are read out.
 
-What they take is their mean over prompts (ablation; paper, section 4.3), or their activations in another prompt
+The neurons take their means over prompts (ablation; paper, section 4.3), or their activations in another prompt
 (transfer; section 4.4), at every position or at the last token alone.
 """
 
@@ -28,7 +28,7 @@ from form_invariance.model.memory import rows_at_once
 from form_invariance.model.replay import LastTokenCache, replay_neurons, select
 
 SETS = 8
-"""Sets that run between two looks at the clock: what no set changes runs once for all of them."""
+"""Sets that run between two reports of progress; what no set changes runs once for all of them."""
 
 
 def replace_last(model: Decoder, cache: LastTokenCache, masks: Tensor, replacements: Tensor) -> Tensor:
@@ -54,7 +54,7 @@ def replace_last(model: Decoder, cache: LastTokenCache, masks: Tensor, replaceme
 def read_replaced(
     model: Decoder, cache: LastTokenCache, answers: Tensor, masks: Tensor, replacements: Tensor, center: bool
 ) -> Readout:
-    """The answers (B,) with neurons replaced at the last token, as in `replace_last`; shape (sets, B)."""
+    """What is read out of the answers (B,) with neurons replaced at the last token (`replace_last`); (sets, B)."""
     pieces = []
     indices = torch.arange(len(answers), device=answers.device)
     for prompts in indices.split(max(1, rows_at_once(model) // masks.shape[-3])):
@@ -70,7 +70,7 @@ def read_replaced(
 
 @dataclass(frozen=True)
 class Started:
-    """Prompts whose unmodified run is known up to the first late layer, and of the last token beyond it."""
+    """The unmodified run of prompts: all tokens up to the first late layer, the last token through all layers."""
 
     run: Run
     parts: list[Part]
@@ -89,7 +89,7 @@ def start(run: Run, tokens: Tensor, answers: Tensor, center: bool, size: int = B
 
 @torch.no_grad()
 def answer(run: Run, tokens: Tensor, answers: Tensor, center: bool = False) -> Readout:
-    """The unmodified model's answers to many prompts, (P,); nothing is kept of their runs."""
+    """The unmodified model's answers to many prompts, (P,), whose runs are not kept."""
     parts = start_runs(run.model, tokens, answers, run.first)
     rows, readouts = zip(*((part.rows, run_unmodified(run.model, part, center)) for part in parts), strict=True)
     return join_prompts(rows, readouts)

@@ -9,4 +9,4 @@ DIRECT = "direct"
 """A knockout whose change of the residual stream reaches the unembedding alone, past all later layers."""
 
 INTERVENED: dict[str, Callable[[np.ndarray], np.ndarray]] = {KEEP_ONLY: np.logical_not, KNOCKOUT: np.asarray}
-"""Which neurons take their means, (..., late layers, m), from the sets' masks of equal shape; by name."""
+"""The neurons that take their means, by intervention: from the sets' masks (..., late layers, m), same shape."""

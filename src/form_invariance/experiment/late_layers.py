@@ -1,4 +1,4 @@
-"""Where the late layers begin, whose neurons are ranked and ablated (method, section 3)."""
+"""Where the late layers begin: the layers whose neurons are ranked and ablated (method, section 3)."""
 
 from form_invariance.errors import UserError
 

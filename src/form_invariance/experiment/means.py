@@ -1,4 +1,4 @@
-"""Mean activations, which replace those of ablated neurons and heads, and their file."""
+"""Mean activations, which replace the activations of ablated neurons and heads, and their file."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ from form_invariance.tables.files import read_tensors
 class MeanCache:
     """Means by layer and by position from the last token (0 = the last), over P positions.
 
-    `halves` are the means over either half of the prompts, by the names `MEANS_HALVES`; none of a single prompt.
+    `halves` has the means over each half of the prompts, by the names `MEANS_HALVES`; empty for a single prompt.
     """
 
     neurons: list[Tensor]  # per layer (P, m)
@@ -52,7 +52,7 @@ def from_tensors(tensors: dict[str, Tensor], model: Decoder) -> MeanCache:
     """The mean cache of a file's tensors, in the model's precision and on its device.
 
     Raises:
-        UserError: it was made with a model of another shape.
+        UserError: the cache was made with a model of another shape.
     """
     layers = model.config.n_layers
     names = {"count", *(f"{kind}.{layer}" for kind in ("neurons", "heads", "variance") for layer in range(layers))}
@@ -79,7 +79,8 @@ def read_means(path: Path, model: Decoder) -> MeanCache:
 def aligned(means: Tensor, tokens: int) -> Tensor:
     """Means (P, ...) by position from the last token, laid out for a prompt: (tokens, ...), first token first.
 
-    Tokens before the cache's farthest position take the mean of that one; one is BOS, which is not ablated.
+    Tokens farther from the end than the cache reaches take the mean of its farthest position. BOS is one of these
+    tokens, but is never ablated.
     """
     position = torch.arange(tokens - 1, -1, -1, device=means.device)
     return means[position.clamp_max(len(means) - 1)]

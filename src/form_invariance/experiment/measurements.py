@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from form_invariance.experiment.readout import Readout
 
 FORMAT_MEANS, TEMPLATE_MEANS, TASK_MEANS = "format", "template", "task"
-"""What the means that are put in are taken over: the format's prompts, this operator's, or the task's."""
+"""The prompts over which the replacing means are taken: the format's, this operator's, or the task's."""
 UNMODIFIED = "good"
 """The intervention in rows of the unmodified model, which have no neurons and no k."""
 TEXT = "text"
@@ -87,7 +87,7 @@ TRANSFER_PAIRS = by_prompt("transfer_pairs", "operator")
 MEASUREMENTS = {
     schema.name: schema for schema in (INTERVENTIONS_PROMPTS, DOSE_PROMPTS, SPECIFICITY_PROMPTS, TRANSFER_PAIRS)
 }
-"""By kind of table."""
+"""The tables by prompt, by kind."""
 
 
 def measurements(
@@ -96,10 +96,10 @@ def measurements(
     """The rows of a table by prompt: one for each set of neurons and prompt.
 
     Args:
-        labels: of the sets, a row each.
+        labels: one row for each set.
         prompts: columns of P prompts.
-        values: by metric, (sets, P); metrics that are not measured are NaN.
-        setting: further columns, with one value each.
+        values: by metric, (sets, P); a metric that is missing here is NaN in the table.
+        setting: further columns, each with one value.
     """
     table = labels.loc[labels.index.repeat(len(prompts))].reset_index(drop=True)
     of_prompts = {str(name): np.tile(column, len(labels)) for name, column in prompts.items()}

@@ -33,9 +33,9 @@ class Membership:
     """Which of the k neurons with the largest effects are members of a format's set (method, section 5).
 
     Attributes:
-        rule: positive keeps effects above 0 alone; top_k, the paper's, keeps negative ones too. A neuron whose
-            effect is exactly 0 is never a member, so a set may fall short of k.
-        seed: equal effects are in a random order, which differs between formats.
+        rule: positive keeps only effects above 0; top_k, the paper's rule, keeps negative ones too. A neuron whose
+            effect is exactly 0 is never a member, so a set may have fewer than k.
+        seed: determines the random order of equal effects, which differs between formats.
     """
 
     rule: str = POSITIVE
@@ -50,8 +50,8 @@ class Membership:
 class Effects:
     """Exact effects of one cell: per late layer (S, P, C), and the candidates (C,).
 
-    `probability_change` has the change of the right answer's probability by each candidate's patch, (C,), the mean
-    over all draws and prompts.
+    `probability_change` has the mean change, over all draws and prompts, of the right answer's probability by each
+    candidate's patch, (C,).
     """
 
     effects: dict[int, np.ndarray]
@@ -83,7 +83,7 @@ class Effects:
         return means
 
     def halves(self) -> tuple["Effects", "Effects"]:
-        """The effects by either half of the train prompts, which is drawn at random."""
+        """The effects on each half of the train prompts, which are split at random."""
         order = generator(self.membership.seed, "halves of best", self.name).permutation(self.prompts)
         first, second = (
             replace(self, effects={layer: effects[:, half] for layer, effects in self.effects.items()})
@@ -94,8 +94,7 @@ class Effects:
     def ranks(self, layer: int, summary: Summary = mean_over_prompts, draw: int | None = None) -> np.ndarray:
         """Rank from 0 of every neuron of a layer, (..., width), by one draw of corrupt partners or by all.
 
-        Neurons that are never members (`Membership`) have the rank `width`, and so have those that were no
-        candidates.
+        Neurons that were no candidates, or cannot be members (`Membership`), have the rank `width`.
         """
         values = summary(self.by_prompt(layer, draw))
         order = generator(self.membership.seed, "ties", self.name, layer).permutation(values.shape[-1])
@@ -106,8 +105,7 @@ class Effects:
 
 
 def to_tensors(patched: Mapping[int, "Tensor"], candidates: Mapping[int, "Tensor"]) -> dict[str, "Tensor"]:
-    """Named tensors for a file, `effects.L` (S, P, C), and of the candidates of every late layer L, (C,) each,
-    `probability_change.L` and `candidates.L`.
+    """Named tensors for a file: `effects.L` (S, P, C), `probability_change.L` and `candidates.L` (C,) by layer L.
 
     Args:
         patched: for each layer the effects and the changes of the clean answer's probability, (2, S, P, C).
@@ -140,7 +138,7 @@ def from_tensors(
 
 
 def most_shown(ranked: int) -> int:
-    """The largest k that is shown, and of which *same* is claimed: a quarter of a layer's candidates.
+    """The largest k that is shown, and at which *same* is claimed: a quarter of a layer's candidates.
 
     Larger sets of two formats with the same candidates share more than a seventh of their neurons by chance.
     """
@@ -176,7 +174,7 @@ def read_effects(paths: Mapping[Key, Path], membership: Membership) -> dict[Key,
     """Each cell's indirect effects.
 
     Args:
-        paths: file of each format, or of each (format, operator), whose name is FORMAT/OPERATOR.
+        paths: the file of each format, or of each (format, operator).
         membership: which neurons may be in a cell's sets.
     """
     cells = {}

@@ -14,14 +14,14 @@ from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.tables import lineage
 
 DTYPES = {"float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.bfloat16}
-"""The type of the weights by the value of --dtype; tf32 is a way to multiply float32."""
+"""The type of the weights, by the value of --dtype; tf32 is a way to multiply float32."""
 
 
 def device_of(name: str) -> str:
     """The torch device that --device means on this machine.
 
     Raises:
-        UserError: it cannot be used here.
+        UserError: this machine cannot use the device.
     """
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
@@ -71,7 +71,7 @@ def folder_of(options: ModelOptions) -> Path:
 
 
 def load_model(options: ModelOptions) -> tuple[Decoder, PromptTokenizer]:
-    """The model and tokenizer that the options name, after a check of its files with --model-files."""
+    """The model and tokenizer that the options name, after its files are checked against --model-files."""
     (source, folder), record = _located(options), options.model_files
     if record:
         digests.check(folder, record, source if source.is_file() else None)

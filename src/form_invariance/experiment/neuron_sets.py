@@ -27,22 +27,22 @@ KINDS = {
 """By the name in tables. Every kind but the circuit is a control, with as many neurons in each layer."""
 
 BEST_IN = "best_in_"
-"""Before a format's name: the best neurons in this format, as many in each layer as the circuit has."""
+"""Prefix of a format's name: the k best neurons of each layer in this format."""
 
 HALVES = ("half_1_", "half_2_")
-"""Before the name of ranked neurons, or of what is done to them: ranked anew by one half of the train prompts."""
+"""Prefixes of the name of a ranked set, or of a condition of transfer: half of the train prompts rank the set."""
 MEANS_HALVES = ("means_1_", "means_2_")
-"""Before the name of ranked neurons: ablated to their means over one half of the prompts of the means."""
+"""Prefixes of the name of a ranked set: its ablated neurons take means over one half of the means' prompts."""
 
 OWN_BEST, CONTROL_OF = "own_best", "_of_"
-"""The best neurons in the format of the prompts, and what comes between a control and what it is a control of."""
+"""The best neurons in the format of the prompts; and, in CONTROL_of_SET, what separates a control and its set."""
 
 CONTROLS = {name: kind for name, kind in KINDS.items() if name != CIRCUIT}
 MATCHED = {name: kind for name, kind in CONTROLS.items() if kind.matched_by}
-"""The controls that are like the circuit in a value (`controls.matching_values`)."""
+"""The controls that are matched to the circuit by a value (`controls.matching_values`)."""
 
 EQUAL_NORM, RANDOM_DIRECTION = "equal_norm", "random_direction"
-"""Controls whose change of the residual stream is as large as the set's, for each prompt and layer: as many other
+"""Controls that change the residual stream as much as the set does, for each prompt and layer: equally many other
 candidates, scaled; and one random direction for all prompts."""
 FAIR = (*MATCHED, EQUAL_NORM, RANDOM_DIRECTION)
 """The controls of a knockout at the last token."""
@@ -50,7 +50,7 @@ FAIR = (*MATCHED, EQUAL_NORM, RANDOM_DIRECTION)
 PART_OF_BEST, BEST_NOT_SHARED = "random_of_own_best", "own_best_not_shared"
 """Random members of the own best, as many in each layer as are shared; and the own best without the shared."""
 LAYERS_OF_BEST, ALL_LATE = "own_best_in_layers_", "all_late"
-"""Before FIRST_to_LAST: the own best of some layers alone; and all neurons of the late layers."""
+"""Prefix of FIRST_to_LAST: the own best of these layers alone; and all neurons of the late layers."""
 
 NOT_SHARED = "not_shared"
 """The donor's best neurons outside the circuit."""

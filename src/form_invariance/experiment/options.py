@@ -72,7 +72,7 @@ class RunOptions(ModelOptions):
 
 
 def recorded(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """What a table records of the command that made it: the values of its parameters that are no files.
+    """What a table records of the command that made it: the values of its parameters that are not files.
 
     Args:
         parameters: values by name, as `locals()` gives them in a command's first line, before it imports.
@@ -90,7 +90,7 @@ def json_object(text: str, option: str) -> dict[str, Any]:
     """The object that a JSON text holds.
 
     Raises:
-        UserError: it holds none.
+        UserError: the text is not JSON, or not an object.
     """
     try:
         parsed = json.loads(text)

@@ -19,8 +19,8 @@ class Ranked:
     """The neurons of all cells, as the train prompts rank them.
 
     Attributes:
-        ranks: from 0, (late layers, m), by half of the train prompts (empty: by all), format and operator.
-        candidates: that were ranked, bool, (late layers, m), by format and operator.
+        ranks: ranks from 0, (late layers, m), by half of the train prompts (empty: by all), format and operator.
+        candidates: the neurons that were ranked, bool, (late layers, m), by format and operator.
         first: the first late layer.
     """
 
@@ -43,7 +43,7 @@ class Ranked:
 
 
 def ranked(effects: Mapping[tuple[str, str], Effects]) -> Ranked:
-    """The ranks of every cell (format, operator), by all train prompts and by either half of them."""
+    """The ranks in every cell (format, operator), by all train prompts and by each half of them."""
 
     def placed(cell: Effects) -> np.ndarray:
         return np.stack([cell.ranks(layer) for layer in cell.candidates])
@@ -60,19 +60,19 @@ def ranked(effects: Mapping[tuple[str, str], Effects]) -> Ranked:
 
 
 def ranked_set(operator: str, neurons: str, k: int, members: np.ndarray, seed: int = NOT_DRAWN) -> NeuronSet:
-    """A set with the columns that tell it apart in the tables by prompt."""
+    """A set with the columns that identify it in the tables by prompt."""
     return NeuronSet({"operator": operator, "neurons": neurons, "k": k, "seed": seed}, members)
 
 
 def circuits(ranked: Ranked, k: int) -> Iterator[NeuronSet]:
-    """The shared neurons of every operator, also ranked by either half of the train prompts."""
+    """The shared neurons of every operator, also as each half of the train prompts ranks them."""
     for half in ("", *HALVES):
         for operator in ranked.operators:
             yield ranked_set(operator, half + CIRCUIT, k, ranked.shared(k, operator, half))
 
 
 def best_of(ranked: Ranked, k: int, cells: Iterable[tuple[str, str]]) -> Iterator[NeuronSet]:
-    """The k best of cells (format, operator), also ranked by either half of the train prompts."""
+    """The k best of cells (format, operator), also as each half of the train prompts ranks them."""
     cells = list(cells)
     for half in ("", *HALVES):
         for format, operator in cells:
@@ -85,7 +85,7 @@ def circuit_controls(
     """The matched controls of every operator's circuit in one format; a circuit without neurons has none.
 
     Args:
-        values: of `matching_values`, of every operator in the format.
+        values: from `matching_values`, by operator.
     """
     for operator, operator_values in values.items():
         members = ranked.shared(k, operator)
@@ -94,7 +94,7 @@ def circuit_controls(
 
 
 def matched_by(effects: Effects, variance: np.ndarray) -> dict[str, np.ndarray]:
-    """What the controls of a cell are matched by, (late layers, m); `variance` of the last token's activations."""
+    """What matches a cell's controls, (late layers, m); `variance` is that of the last token's activations."""
     return matching_values(variance, np.stack([effects.means(layer) for layer in effects.candidates]))
 
 
@@ -105,10 +105,10 @@ def matched_in(
     model: Decoder,
     first: int,
 ) -> dict[str, dict[str, np.ndarray]]:
-    """`matched_by` of every operator in one format, whose templates have the mean caches.
+    """`matched_by` for every operator of a format; `mean_caches` are those of its templates.
 
     Args:
-        first: first late layer.
+        first: the first late layer.
     """
     return {
         operator: matched_by(effects[format, operator], read_means(path, model).late_variance(first))

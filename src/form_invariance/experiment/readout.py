@@ -29,7 +29,7 @@ def check_finite(values: Tensor, what: str) -> Tensor:
 
 @dataclass
 class Readout:
-    """What is measured at the last token; each tensor (..., ) has one entry a run."""
+    """What is measured at the last token; each tensor (...,) has one entry for each run."""
 
     normalized_logit: Tensor  # logit[r] / largest logit, 1 where r has the largest, float64
     correct: Tensor  # bool
@@ -59,8 +59,8 @@ def look_up(z: Tensor, targets: Tensor, what: str) -> tuple[Tensor, Tensor, Tens
 
     Returns:
         The token's logit, the largest logit, the mean logit, the token's probability, and its logit minus the
-        largest of another token, (n,) float64; and the id of the most probable token (n,), the smallest where
-        several are as probable.
+        largest of another token, (n,) float64; and the id of the most probable token (n,), the smallest id among
+        equally probable ones.
 
     Raises:
         UserError: a logit is not finite.
@@ -113,7 +113,7 @@ def join_prompts(rows: Sequence[Tensor], readouts: Sequence[Readout]) -> Readout
     """Readouts (..., b) of batches of prompts, joined in the order of the prompts: (..., P).
 
     Args:
-        rows: of the batches' prompts, as in `batches.by_length`.
+        rows: the prompts of each batch, from `batches.by_length`.
     """
     return Readout(
         *(in_order(rows, [getattr(r, field.name) for r in readouts], dim=-1) for field in fields(Readout))

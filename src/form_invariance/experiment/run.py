@@ -1,4 +1,4 @@
-"""What the stages after the probe are given: a model, its tokenizer and where its late layers begin."""
+"""What the stages after the probe run on: a model, its tokenizer and its late layers."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -47,7 +47,7 @@ class Run:
         return self.model.config.d_mlp
 
     def by_neuron(self, table: pd.DataFrame, column: str) -> np.ndarray:
-        """A column of a table with one row a late neuron, as (late layers, m); NaN where a neuron has no row."""
+        """A column of a table with one row for each late neuron, as (late layers, m); NaN without a row."""
         values = np.full((len(self.late), self.width), np.nan)
         values[table["layer"].to_numpy() - self.first, table["neuron"].to_numpy()] = table[column]
         return values
@@ -70,6 +70,6 @@ def load_run(options: RunOptions) -> Run:
 
 
 def of_run(run: Run) -> dict[str, Any]:
-    """What a table records about the run that made it, besides its options."""
+    """What a table records about the run that made it, apart from its options."""
     near = {"readouts": asdict(run.readouts)} if run.readouts.runs else {}
     return {"device": str(run.model.device), "first_late_layer": run.first, **near}

@@ -84,7 +84,7 @@ def task_of(options: TaskOptions) -> "Task":
 
 
 def recorded_arithmetic(provenance: Mapping[str, Any]) -> "Arithmetic":
-    """The expression, within limits, and the digit that the provenance of a census tells (`task_provenance`)."""
+    """The arithmetic that the provenance of a census records (`task_provenance`)."""
     from form_invariance.problems.operands import OperandRange
     from form_invariance.problems.tasks import Arithmetic
 
@@ -93,7 +93,7 @@ def recorded_arithmetic(provenance: Mapping[str, Any]) -> "Arithmetic":
 
 
 def task_provenance(options: TaskOptions) -> dict[str, Any]:
-    """What a table records of the task, besides the options."""
+    """What a table records of the task, apart from the options."""
     if options.table is not None:
         return {"task_table": str(options.table), "answer_column": options.answer_column}
     return {"expression": options.expression, "operands": asdict(options.limits)}
