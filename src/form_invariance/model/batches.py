@@ -30,10 +30,10 @@ def by_length(tokens: Tensor, size: int) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def in_order(rows: Sequence[Tensor], pieces: Sequence[Tensor], dim: int) -> Tensor:
-    """What was found of every batch, joined along `dim`, in the order of the prompts.
+    """Join the batches' results along `dim` in the order of the prompts.
 
     Args:
-        rows: of the batches' prompts, from `by_length`.
+        rows: the prompts of each batch, from `by_length`.
     """
     order = torch.cat(list(rows))
     joined = torch.cat(list(pieces), dim)

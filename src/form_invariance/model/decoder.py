@@ -43,7 +43,7 @@ class Norm:
 
 @dataclass
 class LayerWeights:
-    """Weights of one layer; None for those that the architecture does not have. Matrices are (out, in)."""
+    """Weights of one layer; None where the architecture has no such weight. Matrices are (out, in)."""
 
     query: Tensor  # (H*D, d)
     key: Tensor  # (G*D, d)
@@ -54,8 +54,8 @@ class LayerWeights:
     gate: Tensor | None = None  # (m, d)
     attention_norm: Norm | None = None
     mlp_norm: Norm | None = None
-    attention_post_norm: Norm | None = None  # applied to what the heads add to the residual stream
-    mlp_post_norm: Norm | None = None  # applied to what the neurons add to it
+    attention_post_norm: Norm | None = None  # applied to what the heads write to the residual stream
+    mlp_post_norm: Norm | None = None  # applied to what the neurons write to it
     query_norm: Norm | None = None  # (D,) for each head, or (H*D,) for all heads together
     key_norm: Norm | None = None  # (D,) or (G*D,)
     query_bias: Tensor | None = None  # (H*D,)
@@ -151,7 +151,7 @@ def attention(
 
     Args:
         x: residual stream before the layer, (B, T, d), of the tokens after the past.
-        last_only: compute the heads' outputs for the last token alone.
+        last_only: compute z for the last token alone.
         past: the P earlier tokens of each sequence.
 
     Returns:
@@ -213,7 +213,7 @@ def embed(model: Decoder, tokens: Tensor) -> Tensor:
 
     Raises:
         ValueError: a token is padding; batches have one length (`model.batches`).
-        UserError: the prompts are longer than what the model attends to, or than the text of its proof.
+        UserError: the prompts are longer than `DecoderConfig.longest`.
     """
     if (tokens < 0).any():
         raise ValueError("padding would run through the model; batch prompts by length")
@@ -269,12 +269,12 @@ def final_residual(model: Decoder, x: Tensor) -> Tensor:
 
 
 def unembed(model: Decoder, normed: Tensor, rows: Tensor) -> Tensor:
-    """Logits (..., N, n), float32, of some tokens from the result of `final_residual`, (..., N, d).
+    """Logits (..., N, n) of some tokens from the result of `final_residual`, (..., N, d).
+
+    They are float32: in bfloat16, rounding would make logits equal and hide the effects of single neurons.
 
     Args:
-        rows: of the unembedding, for all sequences or for each, (n, d) or (..., n, d).
-
-    In bfloat16, rounding would make logits equal and hide the effects of single neurons.
+        rows: the tokens' rows of the unembedding, (n, d) for all sequences, or (..., n, d).
     """
     flags = torch.backends.cuda.matmul
     before = flags.allow_tf32

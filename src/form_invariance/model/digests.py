@@ -1,7 +1,7 @@
 """Record digests of a model's files, and check in later jobs that the files are still the same.
 
 Every later job reads all files again, because a bit may flip without a new time stamp. So the checksum must be
-fast: XXH3 is as fast as the memory, several times faster than sha256.
+fast: XXH3 is as fast as memory and several times faster than sha256.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ def record(folder: Path, file: Path | None = None) -> pd.DataFrame:
     """The table model_files: the files that a model is read from, with their digests.
 
     Args:
-        file: the GGUF file of which the folder was made.
+        file: the GGUF file from which the folder was made.
 
     Raises:
         UserError: a file is missing or damaged, or differs from the hub's.
@@ -53,7 +53,7 @@ def record(folder: Path, file: Path | None = None) -> pd.DataFrame:
     rows = []
     for path, size in zip(paths, sizes, strict=True):
         sha256 = _digest(path, "sha256")
-        # In the hub's cache a file of weights is named by its sha256.
+        # In the hub's cache a file of weights is named after its sha256.
         blob = path.resolve()
         if blob.parent.name == "blobs" and len(blob.name) == len(sha256) and blob.name != sha256:
             raise UserError(
@@ -71,7 +71,7 @@ def identity(source: Path) -> str:
 
 
 def recorded_identity(table: pd.DataFrame, file: Path | None = None) -> str:
-    """The same of the files that the table model_files lists; `file` as in `check`."""
+    """The `identity` of the files that the table model_files lists; `file` as in `check`."""
     rows = table[table["file"] == file.name] if file else table
     return _of_checksums(rows["file"] + rows["checksum"])
 
@@ -85,10 +85,10 @@ def check(folder: Path, recorded: Path, file: Path | None = None) -> None:
 
     Args:
         recorded: table model_files.
-        file: the GGUF file of which the folder was made.
+        file: the GGUF file from which the folder was made.
 
     Raises:
-        UserError: with the first file that differs.
+        UserError: a file differs; the message names the first.
     """
     checksums = read_table(recorded, MODEL_FILES).set_index("file")["checksum"]
 

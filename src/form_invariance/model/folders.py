@@ -28,7 +28,7 @@ def files_read(folder: Path) -> list[Path]:
 
 
 def tokenizer_files(folder: Path) -> list[Path]:
-    """The files from which a tokenizer is read, with those for other versions of transformers."""
+    """The files from which a tokenizer is read, and its files for other versions of transformers."""
     config = folder / "tokenizer_config.json"
     versions = read_json(config).get("fast_tokenizer_files") if config.is_file() else None
     named = versions if isinstance(versions, list) else []
@@ -70,7 +70,7 @@ def weight_files(folder: Path) -> list[Path]:
             "never read; convert them with transformers' save_pretrained; a GGUF file is a source itself)"
         )
     names = shards(folder)
-    # A shard lies in the folder itself.
+    # Shards are in the folder itself, not below it.
     missing = [name for name in names if Path(name).name != name or not (folder / name).is_file()]
     if missing:
         raise UserError(

@@ -25,7 +25,7 @@ _ASSUMED = {
 _WIDTHS = ("attention.key_length", "attention.value_length", "rope.dimension_count")
 _SPACE = "ggml.add_space_prefix"
 _TOKENIZER = {"ggml.remove_extra_whitespaces": False, "ggml.add_sep_token": False}
-"""The same for the keys after `tokenizer.`, apart from `_SPACE`, which is read here."""
+"""The same for keys after `tokenizer.`, apart from `_SPACE`, which this module reads."""
 _NO_TEXT = re.compile(r"chat_template.*|ggml\.\w+_token_id")
 """Keys after `tokenizer.` that do not change how a text is encoded."""
 _PART = re.compile(r"-\d{5}-of-(?!00001)\d{5}\.gguf", re.IGNORECASE)
@@ -71,7 +71,7 @@ def _below(prefix: str, said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unread(family: str, said: Mapping[str, Any], tensors: Collection[str]) -> list[str]:
-    """What describes the model, but is not read by transformers."""
+    """Keys and tensors that describe the model, but that transformers does not read."""
     from transformers.modeling_gguf_pytorch_utils import GGUF_TO_TRANSFORMERS_MAPPING
 
     settings = _of_family(said)
@@ -84,7 +84,7 @@ def _unread(family: str, said: Mapping[str, Any], tensors: Collection[str]) -> l
 
 
 def _unread_tokenizer(said: Mapping[str, Any]) -> list[str]:
-    """What describes the tokenizer, but is read neither by transformers nor by `load_tokenizer`."""
+    """Keys that describe the tokenizer, but that neither transformers nor `load_tokenizer` reads."""
     from transformers.integrations.gguf.gguf_tokenizer_mapping import (
         GGUF_PRE_TOKENIZER_SPLITS,
         GGUF_TOKENIZER_MAPPING,
@@ -119,19 +119,19 @@ def options(file: Path) -> dict[str, Any]:
 
 
 def check_loaded(file: Path, model: Any) -> None:
-    """Check that every tensor of a file became a weight of the model, and that it rotates as the file says.
+    """Check that every tensor of a file became a weight, and that the number of rotated dimensions is the file's.
 
     transformers itself reports weights without a tensor.
 
     Raises:
-        UserError: a tensor was left out, or another part of each head is rotated.
+        UserError: a tensor was left out, or another number of dimensions is rotated.
     """
     from transformers import modeling_gguf_pytorch_utils as legacy
     from transformers.integrations.gguf.gguf_conversion_mapping import GGUF_ARCHS
 
     said, tensors = _metadata(file)
     family, settings = said["general.architecture"], _of_family(said)
-    if family not in GGUF_ARCHS:  # of these, transformers reports tensors without a weight
+    if family not in GGUF_ARCHS:  # for these, transformers itself reports tensors without a weight
         processor = legacy.TENSOR_PROCESSORS.get(family, legacy.TensorProcessor)(model.config.to_dict())
         if left := {*tensors} - {*legacy.get_gguf_hf_weights_map(model, processor)}:
             raise _not_read(file, min(left))
@@ -143,9 +143,9 @@ def check_loaded(file: Path, model: Any) -> None:
 
 
 def load_tokenizer(file: Path) -> Any:
-    """The tokenizer of a GGUF file, as transformers reads it, with the rules that it omits.
+    """The tokenizer of a GGUF file, as transformers reads it, and with the rules that transformers omits.
 
-    These are of SmolLM2, of Llama 3, and of SentencePiece without a space before the text.
+    Those are rules of SmolLM2, of Llama 3, and of SentencePiece without a space before the text.
 
     Raises:
         UserError: it cannot be read.

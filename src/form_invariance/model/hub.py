@@ -6,7 +6,7 @@ from form_invariance.errors import UserError
 from form_invariance.model.folders import ADAPTER, INDEX, TOKENIZER, WHOLE, shards
 
 _FILES = (*TOKENIZER, "tokenizer.*.json", ADAPTER, WHOLE, INDEX)
-"""The files that are read of a model, without the shards of its weights."""
+"""The files from which a model is read, apart from the shards of its weights."""
 
 
 def cached(hub_id: str, revision: str | None) -> Path | None:
@@ -27,7 +27,7 @@ def _missing(folder: Path) -> list[str]:
 
 
 def check_offline(hub_id: str, revision: str | None) -> None:
-    """Check that the hub's cache has all of a model of which it has a part, if HF_HUB_OFFLINE is set.
+    """Check, if HF_HUB_OFFLINE is set, that a model is in the hub's cache completely or not at all.
 
     Raises:
         UserError: a file is missing.
@@ -42,7 +42,7 @@ def download(hub_id: str, revision: str | None) -> Path:
     """The snapshot of a hub model, downloaded unless it is cached: configuration, tokenizer and weights.
 
     Raises:
-        UserError: it cannot be downloaded, or the cache has a part of it and the hub cannot be reached.
+        UserError: it cannot be downloaded, or only a part of it is cached and the hub cannot be reached.
     """
     from huggingface_hub import list_repo_files, snapshot_download
 

@@ -22,7 +22,7 @@ _FLOATS = ("F64", "F32", "F16", "BF16")
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """transformers shows neither progress bars nor warnings."""
+    """Switch off the progress bars and warnings of transformers."""
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -43,8 +43,8 @@ def load(source: Path, *, dtype: torch.dtype = torch.float32, device: str = "cpu
         prove: compare this engine with transformers' model, layer by layer.
 
     Raises:
-        UserError: transformers cannot read it, or would ignore or invent weights; the engine does not compute such
-            a model; or the GPU is too small.
+        UserError: transformers cannot read the model, or would ignore or invent weights; the engine does not
+            compute it; or the GPU is too small.
     """
     model, where = in_transformers(source, dtype, device), _name(source)
     decoder = families.read(model, where, dtype, torch.device(device))
@@ -59,7 +59,7 @@ def _name(source: Path) -> str:
 
 
 def in_transformers(source: Path, dtype: torch.dtype, device: str) -> Any:
-    """The transformers model of a folder or a GGUF file, which maps the weights if they need no conversion."""
+    """The transformers model of a folder or a GGUF file. Weights that need no conversion are memory-mapped."""
     folder, options, files = source, dict[str, Any](use_safetensors=True), [source]
     if source.is_file():
         folder, options = source.parent, gguf.options(source)
@@ -124,7 +124,7 @@ def check_class(folder: Path) -> None:
     """Check, without loading the weights, that the engine reads the class of a folder's model.
 
     Raises:
-        UserError: it does not.
+        UserError: the engine does not read it.
     """
     from transformers import AutoConfig, AutoModelForCausalLM
 

@@ -35,7 +35,7 @@ class Modules:
     """A model's modules by their paths, such as `model.layers.0.mlp`."""
 
     def __init__(self, model: nn.Module, where: str, dtype: torch.dtype, device: torch.device) -> None:
-        """Weights will be views, unless another device or precision is asked for; `where` is for messages."""
+        """Weights become views where device and precision are the model's; `where` names the model in messages."""
         self.model, self.where, self.device, self.dtype = model, where, device, dtype
         self.settings: dict[str, Any] = {}
         """Settings, which must be the same in all layers."""
@@ -60,7 +60,7 @@ class Modules:
         return self.refuse(above, f"has no {name}")
 
     def attributes(self, path: str) -> set[str]:
-        """The names of what the module at a path has, apart from what torch and accelerate give every module."""
+        """The attributes of the module at a path, apart from those that torch and accelerate give every module."""
         module = self.get(path)
         names = {*vars(module), *module._parameters, *module._buffers, *module._modules} - {"training", "forward"}
         return {name for name in names if not name.startswith("_")}
@@ -79,7 +79,7 @@ class Modules:
         return value
 
     def weight(self, path: str) -> Tensor:
-        """A weight, which must be a plain tensor with numbers."""
+        """A weight, which must be a plain tensor of floats in memory."""
         weight = self.get(path)
         if not isinstance(weight, Tensor) or type(weight) not in PLAIN:
             raise UserError(
@@ -131,7 +131,7 @@ class Modules:
 
     @torch.no_grad()
     def _computes(self, module: nn.Module, norm: Norm, epsilon: float) -> bool:
-        """Whether a module is this norm, tried on numbers so small that epsilon matters."""
+        """Whether a module computes this norm, on numbers so small that epsilon matters."""
         stored: Any = module.weight
         small = (torch.arange(len(norm.weight), device=stored.device).cos() + 0.5) * max(epsilon, 1e-12) ** 0.5
         small = small.to(stored.dtype)

@@ -2,10 +2,10 @@
 
 A patch of one neuron moves the last residual by a little, delta. The sum over the vocabulary that normalises the
 probabilities changes by the factor sum_t p_t exp(delta·w_t), with the ordinary probabilities p_t and the rows w_t
-of the unembedding. The tokens that weigh most are summed exactly. Of the others the mean row is exact, and what is
-beyond it is estimated from drawn tokens, each drawn in proportion to p_t |w_t - mean|². The estimate has a
-standard error, and a bound on what a token that was not drawn may add. A run for which either is too large is read
-out in full, and so is one run of each prompt in every call: its difference is kept and checked.
+of the unembedding. The tokens that weigh most are summed exactly. For the others, the term of their mean row is
+exact, and the rest is estimated from tokens drawn in proportion to p_t |w_t - mean|². The estimate has a standard
+error, and a bound on what an undrawn token may add. If either is too large, the run is read out in full. So is one
+run of each prompt in every call, whose difference is checked and recorded.
 """
 
 from collections.abc import Iterator
@@ -21,57 +21,57 @@ TOLERANCE = 1e-6
 """Error of a log-probability beyond which a run is read out in full."""
 _STANDARD_ERRORS = 4
 _UNDRAWN = 4e-6
-"""What a token that was not drawn may add at most; with a share of 1/n or more of the weight, it was drawn."""
+"""The largest share of the sum that an undrawn token may add; every token with 1/n of the weight is drawn."""
 _SUMMED, _DRAWN = 32, 16
-"""The vocabulary divided by the number of tokens that are summed, and by that of tokens that are drawn."""
+"""The vocabulary's size, divided by the number of summed tokens, and by that of drawn tokens."""
 _SMALLEST = 8192
 """With a smaller vocabulary the whole sum costs little."""
 _PROMPTS = 16
 """Prompts whose whole distributions are in memory at once."""
 _WRONG = {"float32": 5e-6, "tf32": 5e-3, "bfloat16": 5e-3}
-"""A difference from the full readout that cannot be rounding, for each unit of the largest logit and one more."""
+"""A difference from the full readout that cannot be rounding, relative to 1 + the largest |`log_total`|."""
 
 
 @dataclass
 class Readouts:
     """How a job reads out its runs, and how many it has read out."""
 
-    full: bool = False  # each of them in full
+    full: bool = False  # read out every run in full
     runs: int = 0
     in_full: int = 0
     calls: int = 0
-    largest_difference: float = 0.0  # of the runs that were read out in both ways
+    largest_difference: float = 0.0  # between the two readouts of the checked runs
 
 
 @dataclass
 class NearReadout:
-    """The ordinary pass of B prompts, and what is known of its distribution; S summed and n drawn tokens."""
+    """The ordinary pass of B prompts, and its distribution over S summed and n drawn tokens."""
 
     readouts: Readouts
     normed: Tensor  # (B, d), the last residual after the final norm
     log_total: Tensor  # (B,), log of the sum of exp over all logits
     summed: Tensor  # (B, S), token ids
-    probabilities: Tensor  # (B, S), theirs
+    probabilities: Tensor  # (B, S), of the summed tokens
     rest: Tensor  # (B,), probability of all other tokens
     mean: Tensor  # (B, d), mean row of the other tokens, weighted by their probabilities
-    drawn: Tensor  # (B, n), token ids of some of them
+    drawn: Tensor  # (B, n), token ids of some other tokens
     weights: Tensor  # (B, n), p_t over the share with which the token is drawn
     spread: Tensor  # (B,), sum of p_t |w_t - mean|² over the other tokens
-    furthest: Tensor  # (B,), largest |w_t - mean| of them
+    furthest: Tensor  # (B,), largest |w_t - mean| of the other tokens
 
     def __getitem__(self, prompts: slice | Tensor) -> "NearReadout":
-        """That of some of the prompts."""
+        """The same for some of the prompts."""
         tensors = {name: value[prompts] for name, value in vars(self).items() if name != "readouts"}
         return NearReadout(self.readouts, **tensors)
 
 
 @torch.no_grad()
 def near_readout(model: Decoder, x: Tensor, readouts: Readouts) -> NearReadout | None:
-    """What is to be known of the ordinary pass of prompts; None where every run is to be read out in full.
+    """Prepare readouts near the ordinary pass of prompts; None if every run is to be read out in full.
 
     Args:
         x: residual stream of the last token after the last layer, (B, d).
-        readouts: that of the job.
+        readouts: how this job reads out its runs.
     """
     vocabulary = len(model.unembedding)
     if readouts.full or model.config.logit_softcap is not None or vocabulary < _SMALLEST:
@@ -124,20 +124,20 @@ def log_probabilities_near(model: Decoder, x: Tensor, tokens: Tensor, near: Near
     Args:
         x: residual stream after the last layer, (B, N, d).
         tokens: ids of R tokens for each prompt, (B, R).
-        near: of the same prompts.
+        near: `near_readout` of the same prompts.
 
     Returns:
         (B, N, R), float32.
 
     Raises:
-        RuntimeError: a run that is read out in full as a check differs.
+        RuntimeError: a checked run differs from the full readout.
     """
     change = final_residual(model, x) - near.normed[:, None]  # (B, N, d)
     factor, sure = (torch.stack(parts) for parts in zip(*_factors(model, change, near), strict=True))
     token_rows = model.unembedding[tokens]  # (B, R, d)
     ordinary = unembed(model, near.normed[:, None], token_rows) - near.log_total[:, None, None]
     logs = ordinary + unembed(model, change, token_rows) - factor.log()[..., None]
-    # Another run of every prompt each time.
+    # Each call checks another run of every prompt.
     check = torch.zeros_like(sure)
     check[:, near.readouts.calls % x.shape[1]] = True
     prompt, run = (check | ~sure).nonzero(as_tuple=True)
@@ -173,14 +173,14 @@ def _factors(model: Decoder, change: Tensor, near: NearReadout) -> Iterator[tupl
 
 
 def precision(model: Decoder) -> str:
-    """The precision of the matrix products at present: float32, tf32 or bfloat16."""
+    """The present precision of matrix products: float32, tf32 or bfloat16."""
     if model.dtype == torch.bfloat16:
         return "bfloat16"
     return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "float32"
 
 
 def _count(tally: Readouts, sure: Tensor, differences: Tensor, allowed: float) -> None:
-    """Count a call's runs, sure ones or not (B, N), and check the differences of some from the full readout."""
+    """Count a call's runs, `sure` (B, N), and check the differences of some of them from the full readout."""
     tally.runs += sure.numel()
     tally.in_full += int((~sure).sum())
     tally.calls += 1

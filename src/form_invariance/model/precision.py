@@ -12,14 +12,14 @@ from form_invariance.model.decoder import Decoder
 def precision_of(model: Decoder) -> Iterator[None]:
     """Set torch's global switches as the model needs them, and back afterwards.
 
-    TF32, which is a switch of the process and not of a tensor, is on for a model that was loaded in tf32 alone.
+    TF32 is a switch of the process, not of a tensor. It is on only for a model that was loaded in tf32.
     """
     switches = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     before = [switch.fp32_precision for switch in switches]
     default = torch.get_default_dtype()
     try:
         named = torch.get_float32_matmul_precision()
-    except RuntimeError:  # torch has two kinds of switches, and refuses to name what only one of them says
+    except RuntimeError:  # torch has two sets of switches, and raises if they disagree
         named = None
     torch.set_float32_matmul_precision("highest")
     torch.backends.cuda.matmul.allow_tf32 = model.tf32

@@ -1,4 +1,4 @@
-"""Run a prefix that several prompts share only once. This is exact: no token attends to later tokens.
+"""Run a prefix that several prompts share once for all. This is exact: no token attends to later tokens.
 
 Prompts of one template are equal up to their first operand, and many pairs of a grid share that operand too. So
 about half of all tokens of a grid's prompts need to run.
@@ -21,7 +21,7 @@ _MOST = 512
 
 
 def shared_beginning(tokens: Tensor) -> int:
-    """How many first tokens prompts (B, T) share; 0 if this is less than half of them, or there is one prompt."""
+    """How many first tokens prompts (B, T) share; 0 if at most half of the tokens, or if there is one prompt."""
     same = (tokens[:, :-1] == tokens[:1, :-1]).all(0).long()
     shared = int(same.cumprod(0).sum())
     return shared if len(tokens) > 1 and 2 * shared > tokens.shape[1] else 0
@@ -38,7 +38,7 @@ def run_beginning(
 
     Args:
         tokens: its token ids, (1, t), t > 0.
-        on_neurons: as in `run_layers`; likewise on_heads.
+        on_neurons, on_heads: as in `run_layers`.
 
     Returns:
         The residual stream after each layer, (1, t, d), and every layer's keys and values (`for_each`).
@@ -56,7 +56,7 @@ def run_beginning(
 
 
 def for_each(past: Sequence[Past], prompts: int) -> list[Past]:
-    """The keys and values of one beginning, as the past of each of some prompts."""
+    """The keys and values of one beginning, as the past of `prompts` prompts."""
     return [(keys, values, which.expand(prompts)) for keys, values, which in past]
 
 
@@ -140,7 +140,7 @@ def _run_group(
                 past.append((keys, values, which))
 
             prefixes = embed(model, batch[first, : prefix_plan.cut])
-            # Of the last layer only the keys and values are needed, so only one token runs through the rest of it.
+            # Only keys and values of the last layer are needed, so one token alone runs through the rest of it.
             run_layers(model, prefixes, stop=stop, last_only=True, on_keys_values=keep)
         x = run_layers(model, x, stop=stop, on_neurons=on_neurons, past=past, last_only=last == 1)
         yield rows, x[:, -last:]

@@ -16,12 +16,12 @@ from form_invariance.model.modules import Modules
 from form_invariance.model.precision import precision_of
 
 _TOKENS = 16
-"""Tokens over which an error is averaged, and that are compared in what computes every token by itself."""
+"""Tokens over which an error is averaged; also those compared in modules that compute every token by itself."""
 _LAYER = {torch.bfloat16: 0.09, torch.float16: 0.0125, torch.float32: 1e-4}
-"""Largest error of what a layer or its attention writes, relative to what it writes. The largest that was measured
-is 1.9e-2 in bfloat16, 2.2e-3 in float16 and 4e-7 in float32."""
+"""Limit for the error of what a layer or its attention writes, relative to what it writes. The largest measured
+error is 1.9e-2 in bfloat16, 2.2e-3 in float16 and 4e-7 in float32."""
 _ONE_STEP = 0.25
-"""The part of it for an MLP, the embedding and the logits, which round less: 4.3e-3 was measured in bfloat16."""
+"""The share of this limit for an MLP, the embedding and the logits, which round less: 4.3e-3 in bfloat16."""
 
 Seen = dict[str, tuple[Tensor, Tensor]]
 """The input and the output of modules, by path."""
@@ -41,7 +41,7 @@ def _evaluated(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _watched(modules: Modules, paths: list[str], decoder: Decoder) -> Iterator[Seen]:
-    """What modules read and write while the model runs, as the engine's tensors."""
+    """What modules read and write while the model runs, in the engine's precision and on its device."""
     seen: Seen = {}
     form = decoder.device, decoder.dtype
 
@@ -108,7 +108,7 @@ def _check_layer(
     following: Tensor,
     sample: Tensor,
 ) -> None:
-    """Check a layer's attention, its MLP and then what the next layer reads, if both are right.
+    """Check a layer's attention, its MLP, and then what the next layer reads.
 
     Args:
         following: what the next layer reads at some tokens, (1, n, d).
@@ -133,7 +133,7 @@ def _check_layer(
 
 
 def _sizes(x: Tensor) -> Tensor:
-    """Root mean squares of x (1, T, d) over each `_TOKENS` tokens."""
+    """Root mean squares of x (1, T, d), one for every `_TOKENS` tokens."""
     squares = x.float().square().mean(-1)[0]
     return torch.stack([part.mean() for part in squares.split(_TOKENS)]).sqrt()
 
@@ -141,7 +141,7 @@ def _sizes(x: Tensor) -> Tensor:
 def _compare(
     modules: Modules, path: str, ours: Tensor, theirs: Tensor, part: float = 1, sizes: Tensor | None = None
 ) -> None:
-    """Refuse the model if the engine's output differs from a module's by more than a part of the limit."""
+    """Refuse the model if the engine's output differs from a module's by more than `part` of the limit."""
     differences, sizes = _sizes(ours.float() - theirs.float()), _sizes(theirs) if sizes is None else sizes
     # Equal zeros are no difference.
     error = float(torch.where(differences == 0, 0, differences / sizes).max())

@@ -37,7 +37,7 @@ from form_invariance.model.memory import working_bytes
 from form_invariance.model.prefixes import for_each, run_beginning, shared_beginning
 
 _PASS_BYTES = 2**26
-"""Memory on a CPU for the activations of one layer's neurons, of which a pass has a few at once."""
+"""Memory on a CPU for the activations of one layer's neurons; a pass holds a few such tensors at once."""
 _READOUT_BYTES = 2**22
 """Memory for one piece of the logits on a CPU: it must stay in the processor's cache until it is summed."""
 
@@ -164,7 +164,7 @@ def replay(
     """Run the last token from layer `start` to the end, N times for each prompt.
 
     Args:
-        cache: of the same prompts.
+        cache: the cache of the same prompts.
         x: residual stream of the last token before layer `start`, (B, N, d).
         start: a late layer, or the number of layers (then x is returned).
         on_neurons: called with (layer, post (B, N, m)); its result replaces post.
@@ -199,7 +199,7 @@ def change_neurons(model: Decoder, layer: int, after: Tensor, post: Tensor, chan
 def replay_neurons(model: Decoder, cache: LastTokenCache, on_neurons: LayerHook) -> Tensor:
     """Run the last token with other neurons in all late layers, N times for each prompt.
 
-    What the first late layer's neurons read is the same in all runs: their activations are those of the cache.
+    The first late layer's neurons read the same in all runs, so their activations are those of the cache.
 
     Args:
         on_neurons: called with (layer, post (B, 1 or N, m)); its result (B, N, m) replaces post.
@@ -214,15 +214,14 @@ def replay_neurons(model: Decoder, cache: LastTokenCache, on_neurons: LayerHook)
 
 
 def _log_total(model: Decoder, rows: Tensor, blocks: Sequence[Tensor]) -> Tensor:
-    """Log of the sum of exp over all logits, (n,), of `final_residual`'s rows (n, d).
+    """Log of the sum of exp over all logits, (n,), for rows (n, d) of `final_residual`.
 
     Args:
-        blocks: of the unembedding, all of it.
+        blocks: all rows of the unembedding, in blocks.
     """
     first = unembed(model, rows, blocks[0])
-    # The largest logit of a part will do: other logits are seldom larger by the 88 that float32 allows.
+    # The largest logit of one block suffices: others seldom exceed it by 88, where exp overflows in float32.
     largest = first.amax(-1, keepdim=True)
-
     total = sum_exp(first, largest)
     for block in blocks[1:]:
         total += sum_exp(unembed(model, rows, block), largest)

@@ -20,12 +20,12 @@ def kept_path(record: Path) -> Path:
 
 
 def imported_folder(record: Path) -> Path:
-    """Where it saves the model of a GGUF file as a folder."""
+    """Where that job saves the model of a GGUF file as a folder."""
     return record.with_name("imported")
 
 
 def load_kept(folder: Path, record: Path) -> PromptTokenizer:
-    """The tokenizer that the first job saved, equal to `load_tokenizer`'s, in half of the time and memory.
+    """The tokenizer that the first job saved: `load_tokenizer`'s, in half of the time and memory.
 
     Raises:
         UserError: the file has changed since.
@@ -67,7 +67,7 @@ def load_tokenizer(source: Path) -> PromptTokenizer:
 
 
 def _backend(tokenizer: object) -> Tokenizer:
-    """The tokenizer in Rust of one of transformers."""
+    """The Rust tokenizer inside a tokenizer of transformers."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if not isinstance(backend, Tokenizer):
         raise UserError(
@@ -90,7 +90,7 @@ def of_object(tokenizer: object, vocabulary: int | None, name: str = "the tokeni
 
 
 def _of_backend(tokenizer: Tokenizer, vocabulary: int | None, name: str) -> PromptTokenizer:
-    """Truncation and padding are switched off, as transformers does for each text, and so is BPE dropout."""
+    """Switch off BPE dropout, truncation and padding; transformers switches off the last two for each text."""
     tokenizer.no_truncation()
     tokenizer.no_padding()
     if isinstance(tokenizer.model, BPE):

@@ -1,6 +1,6 @@
 """Whether a model in memory runs nothing but the code of its libraries.
 
-A proof on one text cannot show what a hook does on others, so nothing that changes a module's result may be there.
+A proof on one text cannot show what a hook does on other texts, so nothing may change a module's result.
 """
 
 import inspect
@@ -14,7 +14,7 @@ from form_invariance.errors import UserError
 
 _LIBRARIES = ("torch", "transformers", "transformer_lens")
 _RECORDERS = ("transformers.utils.output_capturing", "transformer_lens.model_bridge.generalized_components.block")
-"""Modules whose hooks only record: transformers' of hidden states; a bridge's, which call its hook points."""
+"""Modules whose hooks only record: transformers' record hidden states; a bridge's call its hook points."""
 
 
 def check(where: str, *models: nn.Module) -> None:
@@ -36,7 +36,7 @@ def check(where: str, *models: nn.Module) -> None:
 
 
 def _library(function: Any) -> bool:
-    """Whether a function, and each one that it wraps, is code of a library, whatever its name says."""
+    """Whether a function, and each function that it wraps, is code of a library, whatever module it claims."""
     while function is not None:
         module = getattr(function, "__globals__", {}).get("__name__", getattr(function, "__module__", None))
         if str(module).partition(".")[0] not in _LIBRARIES:
