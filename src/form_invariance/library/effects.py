@@ -16,7 +16,7 @@ from form_invariance.stages.patching.compute import patch_candidates
 
 @as_loaded
 def attribution(model: Run, clean: pd.DataFrame, corrupt: pd.DataFrame) -> pd.DataFrame:
-    """Estimates of the effects of all late neurons by one gradient (paper, Eq. 5), cheaper than the exact ones.
+    """Effects of all late neurons, estimated from one gradient (paper, Eq. 5); cheaper than exact effects.
 
     >>> model = load_model("embedded:embedded-shared", device="cpu")
     >>> rows = pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]})
@@ -55,7 +55,7 @@ def exact_effects(
 
     Args:
         clean, corrupt: as in `attribution`.
-        neurons: which; None takes all late neurons.
+        neurons: the neurons to patch; None patches all late neurons.
         metric: what an effect is. indirect_effect: paper, Eq. 4: ½ [P*(r') / P(r') + P(r) / P*(r)] - 1, the clean
             answer r and the corrupt answer r' before (P) and after the patch (P*). It is relative: where P(r') is
             tiny, a neuron with a large effect may raise P(r) too. probability: P(r) - P*(r). logit_difference: by
@@ -63,8 +63,8 @@ def exact_effects(
             patched distribution over the vocabulary from the clean one.
 
     Returns:
-        Columns layer, neuron, effect (mean over the prompts) and deviation (sample standard deviation over
-        them; 0 of a single prompt), the largest effect first.
+        Columns layer, neuron, effect (mean over the prompts) and deviation (sample standard deviation over the
+        prompts; 0 for a single prompt), the largest effect first.
     """
     if not isinstance(metric, str) or metric not in RANKING_METRICS:
         raise UserError(f"metric: {shown(metric)} must be one of {', '.join(RANKING_METRICS)}")
@@ -92,7 +92,7 @@ def exact_effects(
 
 
 def _train(model: Run, clean: pd.DataFrame, corrupt: pd.DataFrame) -> TrainPrompts:
-    """Clean prompts and their partners as the stages take them, with one draw."""
+    """Clean prompts and their partners in the form of the stages, as one draw of partners."""
     tokens, answers = tensors_of(model, clean, "clean")
     _, others = tensors_of(model, corrupt, "corrupt")
     same_number(clean, corrupt, "corrupt")

@@ -1,4 +1,4 @@
-"""A digest of a model's weights, by which means know the model that they were made with."""
+"""A digest of a model's weights, which shows whether means were made with this model."""
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -20,7 +20,7 @@ def weights_digest(model: Decoder) -> str:
 
 
 def _tensors(part: object) -> Iterator[Tensor]:
-    """The tensors of a dataclass, and of those in it."""
+    """The tensors of a dataclass and of the dataclasses in it."""
     if isinstance(part, Tensor):
         yield part
     elif isinstance(part, list):

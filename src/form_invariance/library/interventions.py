@@ -1,4 +1,4 @@
-"""Interventions on a set of neurons: knocked out, kept alone, or moved from another prompt."""
+"""Interventions on a set of neurons: knockout, keep-only, and transfer from another prompt."""
 
 from dataclasses import dataclass, replace
 
@@ -23,15 +23,15 @@ POSITIONS = ("all", "last")
 
 @dataclass(kw_only=True)
 class Means(MeanCache):
-    """Means that know what they were made of."""
+    """Mean activations, with the model and the templates that they were made from."""
 
-    weights: str  # the model's digest
-    templates: frozenset[str] | None  # of all prompts; None if some do not say theirs
+    weights: str  # digest of the model's weights
+    templates: frozenset[str] | None  # of all prompts; None if a prompt's is unknown
 
 
 @as_loaded
 def mean_activations(model: Run, prompts: pd.DataFrame) -> Means:
-    """Mean activations over prompts, by position from the end: what an ablated neuron takes.
+    """Mean activations over prompts, by position from the end, which replace those of ablated neurons.
 
     >>> model = load_model("embedded:embedded-shared", device="cpu")
     >>> means = mean_activations(model, pd.DataFrame({"prompt": ["12+7=", "30+41="]}))
@@ -48,7 +48,7 @@ def mean_activations(model: Run, prompts: pd.DataFrame) -> Means:
 def knock_out(
     model: Run, prompts: pd.DataFrame, neurons: pd.DataFrame, means: Means, positions: str = "all"
 ) -> pd.DataFrame:
-    """What the model says when these neurons have their means.
+    """The model's answers if these neurons are ablated to their means.
 
     >>> model = load_model("embedded:embedded-shared", device="cpu")
     >>> prompts = make_prompts(model, "{a}+{b}=", pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]}))
@@ -59,7 +59,7 @@ def knock_out(
     Args:
         neurons: of late layers.
         means: of this model, over other prompts of the same template (`mean_activations`).
-        positions: where: at all tokens but BOS, or at the last one alone.
+        positions: all (ablate at all tokens but BOS) or last (at the last token alone).
 
     Returns:
         As `answer`.
@@ -71,7 +71,7 @@ def knock_out(
 def keep_only(
     model: Run, prompts: pd.DataFrame, neurons: pd.DataFrame, means: Means, positions: str = "all"
 ) -> pd.DataFrame:
-    """What the model says when all late neurons but these have their means.
+    """The model's answers if all late neurons but these are ablated to their means.
 
     >>> model = load_model("embedded:embedded-shared", device="cpu")
     >>> prompts = make_prompts(model, "{a}+{b}=", pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]}))
@@ -86,7 +86,7 @@ def keep_only(
 
 @as_loaded
 def transfer(model: Run, prompts: pd.DataFrame, donors: pd.DataFrame, neurons: pd.DataFrame) -> pd.DataFrame:
-    """What the model says when these neurons have, at the last token, the activations of a donor prompt.
+    """The model's answers if these neurons take, at the last token, their activations in a donor prompt.
 
     >>> model = load_model("embedded:embedded-shared", device="cpu")
     >>> prompts = make_prompts(model, "{a}+{b}=", pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]}))
@@ -96,7 +96,7 @@ def transfer(model: Run, prompts: pd.DataFrame, donors: pd.DataFrame, neurons: p
 
     Args:
         prompts: the targets.
-        donors: the donor of each target, in the same order: of any template and length.
+        donors: the donor of each target, in the same order. Donors may have any template and length.
         neurons: of late layers.
 
     Returns:
@@ -110,7 +110,7 @@ def transfer(model: Run, prompts: pd.DataFrame, donors: pd.DataFrame, neurons: p
 
 
 def _ablated(model: Run, prompts: pd.DataFrame, mask: np.ndarray, means: Means, positions: object) -> pd.DataFrame:
-    """What is said with the neurons of a mask (late layers, m) at their means."""
+    """The answers with the neurons of a mask (late layers, m) at their means."""
     if not isinstance(positions, str) or positions not in POSITIONS:
         raise UserError(f"positions: {shown(positions)} must be one of {', '.join(POSITIONS)}")
     means = _of_this_model(model, means)
@@ -125,19 +125,19 @@ def _ablated(model: Run, prompts: pd.DataFrame, mask: np.ndarray, means: Means, 
 def _replaced(
     model: Run, prompts: pd.DataFrame, mask: np.ndarray, replacement: MeanCache | Tensor, everywhere: bool = False
 ) -> pd.DataFrame:
-    """What is said with the neurons of a mask (late layers, m) at means, or at values of the last token."""
+    """The answers with the neurons of a mask (late layers, m) at means, or at values of the last token."""
     started = start(model, *tensors_of(model, prompts, "prompts"), CENTER)
     return told(model, prompts, intervene(started, mask[None], replacement, everywhere=everywhere)[0])
 
 
 def _templates(prompts: pd.DataFrame) -> list[str | None]:
-    """The template of each prompt; None where it is unknown, as of prompts made by hand."""
+    """The template of each prompt; None where it is unknown, as in prompts made by hand."""
     cells = column(prompts, "template", "prompts") if "template" in names_of(prompts, "prompts") else [None]
     return [cell if isinstance(cell, str) else None for cell in cells]
 
 
 def _of_this_model(model: Run, means: Means) -> Means:
-    """Means on the model's device, in its precision."""
+    """The means on the model's device and in its precision, after checks that they are of this model."""
     if not isinstance(means, Means):
         raise UserError(f"means: give what mean_activations returns, not a value of type {type(means).__name__}")
     shapes = {tuple(layer_means.shape[1:]) for layer_means in means.neurons if len(layer_means)}

@@ -1,4 +1,4 @@
-"""A model, and the precision in which it runs whatever a notebook has switched on."""
+"""A model, and functions that run in its precision whatever a notebook has switched on."""
 
 import os
 from collections.abc import Callable
@@ -37,12 +37,12 @@ def load_model(
     Args:
         source: a Hugging Face folder, a GGUF file, a hub id, or embedded:NAME; a Path is a folder or a file.
             Or a model in memory: one of Hugging Face's transformers, or a bridge of TransformerLens. Its weights
-            are not copied if precision and device are the same; after they have changed, load it again.
+            are not copied if precision and device are the same. Load it again after its weights have changed.
         first_layer: the first layer whose neurons are studied; None takes the second half of the layers.
         dtype: float32, tf32 or bfloat16.
         device: auto, cpu, cuda, ...
         revision: hub branch, tag or commit.
-        tokenizer: of a model in memory; None takes that of the bridge.
+        tokenizer: the tokenizer of a model in memory; None takes the bridge's.
 
     Raises:
         UserError: the model cannot be read, this package does not compute its logits, or an argument is wrong.
@@ -92,8 +92,8 @@ def _from_files(
 
 
 def _source(source: object) -> str:
-    """A source as `files.resolve` takes it."""
-    # Whole, so that no relative Path is taken for a hub id.
+    """A source in the form that `files.resolve` takes."""
+    # Absolute, because a relative Path may look like a hub id.
     path = os.path.abspath(os.path.expanduser(source)) if isinstance(source, os.PathLike) else source
     if not isinstance(path, str):
         raise UserError(f"source: {shown(source)} must be a folder, a GGUF file, a hub id or embedded:NAME")
@@ -101,7 +101,7 @@ def _source(source: object) -> str:
 
 
 def as_loaded(function: _Function) -> _Function:
-    """Let a function of a model run in the model's precision, and refuse what is no model."""
+    """Make a function run in the model's precision, and refuse a model that `load_model` did not return."""
 
     @wraps(function)
     def run(model: Run, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Prompts as tables, and what the model says."""
+"""Prompts as tables, and the model's answers to them."""
 
 from itertools import chain
 
@@ -27,7 +27,7 @@ from form_invariance.problems.tasks import first_tokens
 from form_invariance.problems.templates import check_fields, fields_of, fill
 
 CENTER = True
-"""Normalised logits are those of centred logits, as `center_logits` says in config/config.yaml."""
+"""Whether logits are centred before they are normalised; config/config.yaml has the same in `center_logits`."""
 ANSWERED = ("predicted", "correct", "probability", "normalized_logit")
 """Columns that `answer` adds."""
 
@@ -41,20 +41,20 @@ def make_prompts(model: Run, template: str, rows: pd.DataFrame, answer: str = "a
     ['12+7=', '30+41=']
 
     Args:
-        template: with a field for each column that it takes, for instance ``{word}``.
-        rows: one row a problem; columns are taken as text. Whole numbers that a gap in a column made floats are
-            written as whole numbers.
+        template: text with a field for each column that it uses, for instance ``{word}``.
+        rows: one row for each problem. Its values become text; whole numbers that a gap in a column turned into
+            floats are written as whole numbers.
         answer: the column of answers. A cell may be a list of accepted answers.
 
     Returns:
         The rows, and the columns prompt, answer_token (of the first accepted answer), template and tokenizer (its
         digest; a model with another tokenizer refuses the prompts). If a cell has several answers, also
         accepted_tokens: the first tokens of all of them. Columns of these names in the rows are replaced or
-        removed, and those that `answer` adds are removed, unless the prompts are made from them.
+        removed. Columns that `answer` adds are removed, unless the prompts are made from them.
 
     Raises:
-        UserError: a field is no column, a cell is empty or no text, a prompt has BOS, or an answer does not begin
-            a token after its prompt.
+        UserError: a field is not a column, a cell is empty or cannot be text, a prompt has BOS, or an answer does
+            not begin a token after its prompt.
     """
     names = names_of(rows, "rows")
     if not isinstance(template, str):
@@ -70,7 +70,7 @@ def make_prompts(model: Run, template: str, rows: pd.DataFrame, answer: str = "a
     repeated_prompts = np.repeat(np.array(prompts, dtype=object), numbers).tolist()
     tokens = first_tokens(model.tokenizer, repeated_prompts, list(chain(*answers)), f"template {template!r}")
     each = [part.tolist() for part in np.split(tokens, np.cumsum(numbers)[:-1])]
-    # Those of a model that the rows were made for before are not this model's.
+    # The rows may have columns that another model gave them.
     stale = ["accepted_tokens", *(name for name in ANSWERED if name not in (*fields, answer))]
     prompt_table = rows.drop(columns=stale, errors="ignore").assign(
         prompt=prompts,
@@ -83,7 +83,7 @@ def make_prompts(model: Run, template: str, rows: pd.DataFrame, answer: str = "a
 
 @as_loaded
 def answer(model: Run, prompts: pd.DataFrame) -> pd.DataFrame:
-    """What the unmodified model says.
+    """The unmodified model's answers.
 
     >>> model = load_model("embedded:embedded-shared", device="cpu")
     >>> rows = pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]})
@@ -107,7 +107,7 @@ def answer(model: Run, prompts: pd.DataFrame) -> pd.DataFrame:
 
 
 def accepted_of(prompts: pd.DataFrame, argument: str = "prompts") -> list[list[int]]:
-    """The first tokens of each prompt's accepted answers: the answer_token alone if the table has no others."""
+    """The first tokens of each prompt's accepted answers; without accepted_tokens, the answer_token alone."""
     answers = whole_numbers(prompts, "answer_token", argument).tolist()
     if "accepted_tokens" not in names_of(prompts, argument):
         return [[token] for token in answers]
@@ -137,11 +137,7 @@ def told(model: Run, prompts: pd.DataFrame, readout: Readout) -> pd.DataFrame:
 
 
 def tensors_of(model: Run, prompts: pd.DataFrame, argument: str) -> tuple[Tensor, Tensor]:
-    """Token ids (P, T) and answers (P,).
-
-    Args:
-        argument: what the prompts were given as, for messages.
-    """
+    """Token ids (P, T) and answers (P,) of prompts, which messages name by `argument`."""
     prompt_texts = prompts_of(model, prompts, argument)
     answers, tokens = whole_numbers(prompts, "answer_token", argument), model.model.config.vocabulary
     for row in np.flatnonzero((answers < 0) | (answers >= tokens))[:1]:
@@ -166,7 +162,7 @@ def prompts_of(model: Run, table: pd.DataFrame, argument: str) -> list[str]:
 
 
 def _check_tokenizer(model: Run, table: pd.DataFrame, argument: str) -> None:
-    """Check that no prompt was made for another tokenizer; prompts made by hand do not say for which they are."""
+    """Check that no prompt was made for another tokenizer; prompts made by hand pass without a check."""
     made_for = column(table, "tokenizer", argument) if "tokenizer" in names_of(table, argument) else []
     for row, digest in enumerate(made_for):
         if isinstance(digest, str) and digest != model.tokenizer.digest:
@@ -190,6 +186,6 @@ def mask_of(model: Run, neurons: pd.DataFrame) -> np.ndarray:
 
 
 def same_number(prompts: pd.DataFrame, others: pd.DataFrame, name: str) -> None:
-    """Check that there is one other prompt for each."""
+    """Check that there are as many other prompts as prompts."""
     if len(prompts) != len(others):
         raise UserError(f"{name}: {len(others)} prompts for {len(prompts)}; give one for each, in the same order")

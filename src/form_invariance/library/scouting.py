@@ -1,4 +1,4 @@
-"""Which problems a model can do, and with which prompts."""
+"""Which problems a model can solve, and with which prompts."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from form_invariance.scouting import questions
 from form_invariance.scouting.choice import SAME, counts_of, search
 
 Templates = Mapping[str | tuple[str, str], str | Sequence[str]]
-"""One or several wordings by format, for all operators, or by format and operator."""
+"""One or several wordings: by format for all operators, or by (format, operator)."""
 
 
 @as_loaded
@@ -36,20 +36,20 @@ def scout(
     ['code', 'symbolic']
 
     Args:
-        tables: CSV files whose column `answer`, or else the last one, has the answers; none: arithmetic, as the
-            tokenizer allows.
+        tables: CSV files with the answers in their column `answer`, or else in the last column. Without files:
+            arithmetic, as the tokenizer allows.
         templates: by format, or by (format, operator), one or several wordings in place of those of the format;
-            without an operator, for all operators that have no wordings of their own here. A table's operator is
+            wordings without an operator are for all operators without wordings of their own. A table's operator is
             the name of its file. Text that must follow the answer in worked examples comes after ``{answer}``.
         examples: worked examples of each prompt: a number, or `same`: the best of 0, 1, 2 and 4 for all formats
             together.
 
     Returns:
-        One row a trial (`scouting.trial.trials`), with the columns level and chosen. `make_prompts` takes a row's
-        template.
+        One row for each trial (`scouting.trial.trials`), with the columns level and chosen. `make_prompts` takes
+        the template of a row.
 
     Raises:
-        UserError: the model knows too little, or a file is no table of problems.
+        UserError: the model answers too few problems, or a file is not a table of problems.
     """
     number = whole(seed)
     if number is None or number < 0:

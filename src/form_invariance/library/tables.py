@@ -1,4 +1,4 @@
-"""Checks of the tables that the library is given: a cell is used for what it is, or refused with its row."""
+"""Checks of the tables that a user passes: a cell is read without a guess, or refused with its row."""
 
 from datetime import datetime, time
 from typing import Any
@@ -9,7 +9,7 @@ import pandas as pd
 from form_invariance.errors import UserError
 
 _EXACT = 2**53
-"""A float of this size may have been another whole number."""
+"""A float this large may be the rounding of another whole number."""
 _FLOATS = (float, np.floating)
 _SHOWN = 60
 """Characters of a value in a message."""
@@ -54,7 +54,7 @@ def column(table: pd.DataFrame, name: str, argument: str) -> list[Any]:
 
 
 def refusal(table: pd.DataFrame, row: int, argument: str, rule: str) -> UserError:
-    """The error about a row, which is named by its place and, where that is another, by its label."""
+    """The error about a row, which names its position and, if that differs, its label in the index."""
     label = table.index[row]
     named = "" if str(label) == str(row) else f" (index {shown(label)})"
     return UserError(f"{argument}: row {row}{named} {rule}")
@@ -71,7 +71,6 @@ def whole_numbers(table: pd.DataFrame, name: str, argument: str) -> np.ndarray:
 
 
 def _is_list(cell: object) -> bool:
-    """Whether a cell has several values, in an order."""
     return isinstance(cell, list | tuple | np.ndarray)
 
 
@@ -97,8 +96,8 @@ def lists_of_numbers(table: pd.DataFrame, name: str, argument: str) -> list[list
 def lists_of_texts(table: pd.DataFrame, name: str, argument: str) -> list[list[str]]:
     """A column as text: of each cell, or of each value where a cell has a list.
 
-    A gap in a column makes floats of its whole numbers: where all floats are whole, 12.0 is written as 12. pandas
-    adds a time to each date that it reads: where all times are midnight, the date alone is written.
+    A gap in a column makes floats of its whole numbers: if all floats are whole, 12.0 is written as 12. pandas
+    adds a time to every date that it reads: if all times are midnight, only the dates are written.
     """
     cells = column(table, name, argument)
     several = [list(cell) if _is_list(cell) else [cell] for cell in cells]
@@ -122,7 +121,7 @@ def lists_of_texts(table: pd.DataFrame, name: str, argument: str) -> list[list[s
 
 
 def texts(table: pd.DataFrame, name: str, argument: str) -> list[str]:
-    """A column as text, as `lists_of_texts`; a list is refused."""
+    """A column as text, as in `lists_of_texts`; a list is refused."""
     for row, cell in enumerate(column(table, name, argument)):
         if _is_list(cell):
             raise refusal(
