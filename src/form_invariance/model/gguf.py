@@ -40,16 +40,16 @@ def _metadata(file: Path) -> tuple[Mapping[str, Any], Collection[str]]:
     from transformers.integrations.gguf import read_gguf_metadata
 
     with in_one_sentence(f"{file} is not a complete GGUF file, so download it again"):
-        said, tensors = read_gguf_metadata(str(file))
-        unread = [*_unread(said["general.architecture"], said, tensors), *_unread_tokenizer(said)]
-    if said.get("split.count", 0) > 1 or _PART.search(file.name):
+        metadata, tensors = read_gguf_metadata(str(file))
+        unread = [*_unread(metadata, tensors), *_unread_tokenizer(metadata)]
+    if metadata.get("split.count", 0) > 1 or _PART.search(file.name):
         raise UserError(
             f"{file} is a part of a model; join all parts with llama.cpp's 'llama-gguf-split --merge', and give "
             "the whole file"
         )
     if unread:
         raise _not_read(file, unread[0])
-    return said, tensors
+    return metadata, tensors
 
 
 def _not_read(file: Path, what: str) -> UserError:
@@ -60,47 +60,50 @@ def _not_read(file: Path, what: str) -> UserError:
     )
 
 
-def _of_family(said: Mapping[str, Any]) -> dict[str, Any]:
+def _of_family(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a file's architecture, without its name."""
-    return _below(f"{said['general.architecture']}.", said)
+    return _below(f"{metadata['general.architecture']}.", metadata)
 
 
-def _below(prefix: str, said: Mapping[str, Any]) -> dict[str, Any]:
+def _below(prefix: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The keys with a prefix, without it."""
-    return {key.removeprefix(prefix): value for key, value in said.items() if key.startswith(prefix)}
+    return {key.removeprefix(prefix): value for key, value in metadata.items() if key.startswith(prefix)}
 
 
-def _unread(family: str, said: Mapping[str, Any], tensors: Collection[str]) -> list[str]:
+def _unread(metadata: Mapping[str, Any], tensors: Collection[str]) -> list[str]:
     """Keys and tensors that describe the model, but that transformers does not read."""
     from transformers.modeling_gguf_pytorch_utils import GGUF_TO_TRANSFORMERS_MAPPING
 
-    settings = _of_family(said)
-    read_keys = {*(GGUF_TO_TRANSFORMERS_MAPPING["config"].get(family) or settings), *_WIDTHS}
-    unread = [key for key in settings if key not in read_keys and settings[key] != _ASSUMED.get(key)]
-    unread += _WIDTHS[:1] if len({settings[key] for key in _WIDTHS if key in settings}) > 1 else ()
+    settings = _of_family(metadata)
+    read_keys = GGUF_TO_TRANSFORMERS_MAPPING["config"].get(metadata["general.architecture"]) or settings
+    unread = [key for key in settings if key not in (*read_keys, *_WIDTHS) and settings[key] != _ASSUMED.get(key)]
+    if len({settings[key] for key in _WIDTHS if key in settings}) > 1:
+        unread.append(_WIDTHS[0])
     stored = "rope_freqs.weight", f"blk.{settings['block_count']}.attn_norm.weight"
-    unread += [name for name in stored if name in tensors]
-    return unread
+    return [*unread, *(name for name in stored if name in tensors)]
 
 
-def _unread_tokenizer(said: Mapping[str, Any]) -> list[str]:
+def _unread_tokenizer(metadata: Mapping[str, Any]) -> list[str]:
     """Keys that describe the tokenizer, but that neither transformers nor `load_tokenizer` reads."""
     from transformers.integrations.gguf.gguf_tokenizer_mapping import (
         GGUF_PRE_TOKENIZER_SPLITS,
         GGUF_TOKENIZER_MAPPING,
     )
 
-    settings = _below("tokenizer.", said)
+    settings = _below("tokenizer.", metadata)
     read_keys = {key for part in GGUF_TOKENIZER_MAPPING.values() for key in part} - {"ggml.precompiled_charsmap"}
     read_keys |= {key for key in settings if _NO_TEXT.fullmatch(key)}
     unread = [key for key in settings if key not in read_keys and settings[key] != _TOKENIZER.get(key)]
     kind, pre = settings.get("ggml.model"), settings.get("ggml.pre", "default")
     # Gemma's tokenizer adds no space.
-    spaced = kind == "llama" and not said["general.architecture"].startswith("gemma")
-    unread += [_SPACE] if settings.get(_SPACE) and not spaced else []
+    spaced = kind == "llama" and not metadata["general.architecture"].startswith("gemma")
+    if settings.get(_SPACE) and not spaced:
+        unread.append(_SPACE)
     pres = {"gpt2": (*GGUF_PRE_TOKENIZER_SPLITS, *_LIKE_GPT2), "llama": ("default",)}
-    unread += [] if kind in (None, *pres) else [f"ggml.model {kind!r}"]
-    unread += [f"ggml.pre {pre!r}"] if pre not in pres.get(str(kind), (pre,)) else []
+    if kind not in (None, *pres):
+        unread.append(f"ggml.model {kind!r}")
+    if pre not in pres.get(str(kind), (pre,)):
+        unread.append(f"ggml.pre {pre!r}")
     return [f"tokenizer.{key}" for key in unread]
 
 
@@ -110,9 +113,9 @@ def options(file: Path) -> dict[str, Any]:
     Raises:
         UserError: as `_metadata`.
     """
-    said, tensors = _metadata(file)
+    metadata, tensors = _metadata(file)
     arguments: dict[str, Any] = {"gguf_file": file.name}
-    if said["general.architecture"] == "llama":
+    if metadata["general.architecture"] == "llama":
         biases = {"attention_bias": "blk.0.attn_q.bias", "mlp_bias": "blk.0.ffn_up.bias"}
         arguments |= {key: True for key, name in biases.items() if name in tensors}
     return arguments
@@ -129,8 +132,8 @@ def check_loaded(file: Path, model: Any) -> None:
     from transformers import modeling_gguf_pytorch_utils as legacy
     from transformers.integrations.gguf.gguf_conversion_mapping import GGUF_ARCHS
 
-    said, tensors = _metadata(file)
-    family, settings = said["general.architecture"], _of_family(said)
+    metadata, tensors = _metadata(file)
+    family, settings = metadata["general.architecture"], _of_family(metadata)
     if family not in GGUF_ARCHS:  # for these, transformers itself reports tensors without a weight
         processor = legacy.TENSOR_PROCESSORS.get(family, legacy.TensorProcessor)(model.config.to_dict())
         if left := {*tensors} - {*legacy.get_gguf_hf_weights_map(model, processor)}:
@@ -153,10 +156,10 @@ def load_tokenizer(file: Path) -> Any:
     from tokenizers import decoders, normalizers, pre_tokenizers
     from transformers import AutoTokenizer
 
-    said, _ = _metadata(file)
+    metadata, _ = _metadata(file)
     with in_one_sentence(f"{file} has no model and tokenizer that transformers reads"):
         tokenizer: Any = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name, local_files_only=True)
-        backend, pre = tokenizer.backend_tokenizer, said.get("tokenizer.ggml.pre")
+        backend, pre = tokenizer.backend_tokenizer, metadata.get("tokenizer.ggml.pre")
         if pre == "smollm":
             digits = pre_tokenizers.Digits(individual_digits=True)
             backend.pre_tokenizer = pre_tokenizers.Sequence([digits, backend.pre_tokenizer])
@@ -164,8 +167,8 @@ def load_tokenizer(file: Path) -> Any:
             whole = backend.model
             whole.ignore_merges = True
             backend.model = whole
-            tokenizer.add_bos_token = said.get("tokenizer.ggml.add_bos_token", True)
-        if said.get("tokenizer.ggml.model") == "llama" and not said.get(f"tokenizer.{_SPACE}", True):
+            tokenizer.add_bos_token = metadata.get("tokenizer.ggml.add_bos_token", True)
+        if metadata.get("tokenizer.ggml.model") == "llama" and not metadata.get(f"tokenizer.{_SPACE}", True):
             backend.normalizer, backend.pre_tokenizer = normalizers.Replace(" ", "▁"), None
             parts = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
             backend.decoder = decoders.Sequence(parts)
