@@ -70,7 +70,9 @@ def read_answers(path: Path) -> tuple[str, list[Answer]]:
 def method_of(stage: str) -> str:
     """How a stage finds its answer: the docstring of its module `compute`; empty if it has none."""
     path = stage_folders()[stage] / "compute.py"
-    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "" if path.exists() else ""
+    if not path.exists():
+        return ""
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
 
 
 def in_how_many(holds: pd.Series) -> str:

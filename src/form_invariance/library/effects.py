@@ -96,9 +96,9 @@ def _train(model: Run, clean: pd.DataFrame, corrupt: pd.DataFrame) -> TrainPromp
     tokens, answers = tensors_of(model, clean, "clean")
     _, others = tensors_of(model, corrupt, "corrupt")
     same_number(clean, corrupt, "corrupt")
-    pairs = enumerate(zip(others.tolist(), accepted_of(clean, "clean"), strict=True))
-    for row in [row for row, (other, accepted) in pairs if other in accepted][:1]:
-        raise refusal(corrupt, row, "corrupt", "has the answer of its clean prompt, so that no effect is defined")
+    for row, (other, accepted) in enumerate(zip(others.tolist(), accepted_of(clean, "clean"), strict=True)):
+        if other in accepted:
+            raise refusal(corrupt, row, "corrupt", "has the answer of its clean prompt, so no effect is defined")
     return TrainPrompts(tokens, [corrupt["prompt"].tolist()], torch.stack([answers, others], dim=1)[None])
 
 

@@ -140,9 +140,10 @@ def tensors_of(model: Run, prompts: pd.DataFrame, argument: str) -> tuple[Tensor
     """Token ids (P, T) and answers (P,) of prompts, which messages name by `argument`."""
     prompt_texts = prompts_of(model, prompts, argument)
     answers, tokens = whole_numbers(prompts, "answer_token", argument), model.model.config.vocabulary
-    for row in np.flatnonzero((answers < 0) | (answers >= tokens))[:1]:
-        rule = f"has the answer_token {answers[row]}; the model has the tokens 0..{tokens - 1}"
-        raise refusal(prompts, row, argument, rule)
+    for row, token in enumerate(answers):
+        if not 0 <= token < tokens:
+            rule = f"has the answer_token {token}; the model has the tokens 0..{tokens - 1}"
+            raise refusal(prompts, row, argument, rule)
     return model.tokens(prompt_texts), torch.from_numpy(answers).to(model.model.device)
 
 

@@ -16,7 +16,7 @@ def import_gguf(file: Path, /, *, output: Path) -> None:
     """
     if not file.is_file():
         raise UserError(f"{file} is not a file; give a .gguf file")
-    if output.exists() and not (output.is_dir() and not any(output.iterdir())):
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise UserError(f"--output: {output} exists and is not an empty folder; delete it or name another folder")
     write_folder(file, output)
     loading.load(output, prove=True)

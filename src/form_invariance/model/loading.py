@@ -60,11 +60,10 @@ def _name(source: Path) -> str:
 
 def in_transformers(source: Path, dtype: torch.dtype, device: str) -> Any:
     """The transformers model of a folder or a GGUF file. Weights that need no conversion are memory-mapped."""
-    folder, options, files = source, dict[str, Any](use_safetensors=True), [source]
     if source.is_file():
-        folder, options = source.parent, gguf.options(source)
+        folder, files, options = source.parent, [source], gguf.options(source)
     else:
-        files = weight_files(source)
+        folder, files, options = source, weight_files(source), {"use_safetensors": True}
     if torch.device(device).type != "cpu":
         options["device_map"] = device
     from transformers import AutoModelForCausalLM
@@ -116,7 +115,8 @@ def _check_info(where: str, info: dict[str, Any]) -> None:
         for name in sorted(info["unexpected_keys"])
         if not OLD_BUFFERS.search(name)
     ]
-    for name, what in wrong[:1]:
+    if wrong:
+        name, what = wrong[0]
         raise UserError(f"{where}: weight {name!r} {what}")
 
 
