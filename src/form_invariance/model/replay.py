@@ -36,6 +36,8 @@ from form_invariance.model.decoder import (
 from form_invariance.model.memory import working_bytes
 from form_invariance.model.prefixes import for_each, run_beginning, shared_beginning
 
+_PROMPTS = 256
+"""Prompts of a batch, where only the activations of the last token are kept."""
 _PASS_BYTES = 2**26
 """Memory on a CPU for the activations of one layer's neurons; a pass holds a few such tensors at once."""
 _READOUT_BYTES = 2**22
@@ -54,6 +56,7 @@ class LastTokenCache:
     neurons: Tensor  # (late layers, B, m): activations at the last token
 
 
+@torch.no_grad()
 def build_cache(model: Decoder, tokens: Tensor, first: int) -> LastTokenCache:
     """Run the prompts once, in pieces that fit into memory; a beginning that they share runs once for all.
 
@@ -61,15 +64,14 @@ def build_cache(model: Decoder, tokens: Tensor, first: int) -> LastTokenCache:
         tokens: token ids (B, T), BOS included, all prompts of one length.
         first: the first late layer.
     """
-    with torch.no_grad():
-        shared = shared_beginning(tokens)
-        past = run_beginning(model, tokens[:1, :shared])[1] if shared else []
-        at_once = working_bytes(model.device, _PASS_BYTES) // (4 * model.config.d_mlp * (tokens.shape[1] - shared))
-        caches = []
-        for rows in tokens.split(max(1, at_once)):
-            each = for_each(past, len(rows))
-            x = run_layers(model, embed(model, rows)[:, shared:], stop=first, past=each)
-            caches.append(continue_cache(model, x, first, each))
+    shared = shared_beginning(tokens)
+    past = run_beginning(model, tokens[:1, :shared])[1] if shared else []
+    at_once = working_bytes(model.device, _PASS_BYTES) // (4 * model.config.d_mlp * (tokens.shape[1] - shared))
+    caches = []
+    for rows in tokens.split(max(1, at_once)):
+        each = for_each(past, len(rows))
+        x = run_layers(model, embed(model, rows)[:, shared:], stop=first, past=each)
+        caches.append(continue_cache(model, x, first, each))
     return _joined(caches)
 
 
@@ -250,7 +252,7 @@ def log_probabilities(model: Decoder, x: Tensor, tokens: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def last_token_neurons(model: Decoder, tokens: Tensor, first: int, batch: int = 256) -> Tensor:
+def last_token_neurons(model: Decoder, tokens: Tensor, first: int) -> Tensor:
     """The last token's activations in the late layers, (late layers, prompts, m), of prompts (prompts, T)."""
-    rows, batches = zip(*by_length(tokens, batch), strict=True)
+    rows, batches = zip(*by_length(tokens, _PROMPTS), strict=True)
     return in_order(rows, [build_cache(model, chunk, first).neurons for chunk in batches], dim=1)
