@@ -69,8 +69,11 @@ def with_half_means(
     """For each half of the prompts of the means: the means over it, and the ranked sets, named after the half."""
     ranked = [neuron_set for neuron_set in sets if neuron_set.label["neurons"].startswith((CIRCUIT, BEST_IN))]
     for half, cache in means.halves.items() if ranked else ():
-        labels = [{**neuron_set.label, "neurons": half + neuron_set.label["neurons"]} for neuron_set in ranked]
-        yield cache, [replace(neuron_set, label=label) for neuron_set, label in zip(ranked, labels, strict=True)]
+        renamed = [
+            replace(neuron_set, label={**neuron_set.label, "neurons": half + neuron_set.label["neurons"]})
+            for neuron_set in ranked
+        ]
+        yield cache, renamed
 
 
 def matching_values(variance: Values, effects: Values) -> dict[str, Values]:

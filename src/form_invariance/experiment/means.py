@@ -42,10 +42,9 @@ def to_tensors(cache: MeanCache) -> dict[str, Tensor]:
         tensors[f"neurons.{layer}"] = cache.neurons[layer]
         tensors[f"heads.{layer}"] = cache.heads[layer]
         tensors[f"variance.{layer}"] = cache.variance[layer]
-    return {
-        **tensors,
-        **{half + name: t for half, by in cache.halves.items() for name, t in to_tensors(by).items()},
-    }
+    for half, means in cache.halves.items():
+        tensors |= {half + name: tensor for name, tensor in to_tensors(means).items()}
+    return tensors
 
 
 def from_tensors(tensors: dict[str, Tensor], model: Decoder) -> MeanCache:

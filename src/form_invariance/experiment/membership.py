@@ -179,7 +179,6 @@ def read_effects(paths: Mapping[Key, Path], membership: Membership) -> dict[Key,
     """
     cells = {}
     for key, path in paths.items():
-        name = name_of(key)
         tensors, provenance = read_tensors(path, "indirect_effects")
-        cells[key] = from_tensors(tensors, provenance["d_mlp"], name, membership)
+        cells[key] = from_tensors(tensors, provenance["d_mlp"], name_of(key), membership)
     return cells

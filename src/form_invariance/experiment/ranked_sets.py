@@ -1,7 +1,7 @@
 """The neurons of all cells as the train prompts rank them: circuits, each cell's best, and matched controls."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -90,7 +90,7 @@ def circuit_controls(
     for operator, operator_values in values.items():
         members = ranked.shared(k, operator)
         for control in controls(members, k, MATCHED if members.any() else (), operator_values, draws, operator):
-            yield ranked_set(operator, control.label["neurons"], k, control.members, control.label["seed"])
+            yield replace(control, label={"operator": operator, **control.label})
 
 
 def matched_by(effects: Effects, variance: np.ndarray) -> dict[str, np.ndarray]:

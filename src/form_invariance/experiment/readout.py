@@ -88,10 +88,9 @@ def read_out(model: Decoder, x: Tensor, answers: Tensor, center: bool) -> Readou
     rows, targets = x.reshape(-1, x.shape[-1]), answers.expand(shape).reshape(-1)
     step = logits_at_once(model)
     pieces = []
-    for start in range(0, len(rows), step):
-        piece = slice(start, start + step)
+    for row_piece, target_piece in zip(rows.split(step), targets.split(step), strict=True):
         answer, largest, mean, probability, margin, predicted = look_up(
-            logits(model, rows[piece]), targets[piece], "the model's logits"
+            logits(model, row_piece), target_piece, "the model's logits"
         )
         if center:
             answer, largest = answer - mean, largest - mean
