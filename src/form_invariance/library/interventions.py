@@ -12,7 +12,7 @@ from form_invariance.experiment.means import MeanCache
 from form_invariance.experiment.run import Run
 from form_invariance.library.identity import weights_digest
 from form_invariance.library.models import as_loaded
-from form_invariance.library.prompts import CENTER, mask_of, prompts_of, same_number, tensors_of, told
+from form_invariance.library.prompts import CENTER, mask_of, prompts_of, same_number, tensors_of, with_readout
 from form_invariance.library.tables import column, names_of, refusal, shown
 from form_invariance.model.replay import last_token_neurons
 from form_invariance.stages.mean_cache.compute import compute
@@ -127,7 +127,7 @@ def _replaced(
 ) -> pd.DataFrame:
     """The answers with the neurons of a mask (late layers, m) at means, or at values of the last token."""
     started = start(model, *tensors_of(model, prompts, "prompts"), CENTER)
-    return told(model, prompts, intervene(started, mask[None], replacement, everywhere=everywhere)[0])
+    return with_readout(model, prompts, intervene(started, mask[None], replacement, everywhere=everywhere)[0])
 
 
 def _templates(prompts: pd.DataFrame) -> list[str | None]:

@@ -103,7 +103,7 @@ def answer(model: Run, prompts: pd.DataFrame) -> pd.DataFrame:
     if not torch.equal(measured_answers, answers):
         prompts = prompts.assign(answer_token=measured_answers.tolist())
         readout = answer_prompts(model, tokens, measured_answers, CENTER)
-    return told(model, prompts, readout)
+    return with_readout(model, prompts, readout)
 
 
 def accepted_of(prompts: pd.DataFrame, argument: str = "prompts") -> list[list[int]]:
@@ -126,7 +126,7 @@ def _correct(prompts: pd.DataFrame, readout: Readout) -> list[bool]:
     ]
 
 
-def told(model: Run, prompts: pd.DataFrame, readout: Readout) -> pd.DataFrame:
+def with_readout(model: Run, prompts: pd.DataFrame, readout: Readout) -> pd.DataFrame:
     """The prompts with their readout."""
     return prompts.assign(
         predicted=[model.tokenizer.text(token) for token in readout.predicted.tolist()],

@@ -110,7 +110,7 @@ def lists_of_texts(table: pd.DataFrame, name: str, argument: str) -> list[list[s
             raise refusal(table, row, argument, f"{rule}; read the file with dtype=str, which keeps all digits")
     flat = [value for values in several for value in values]
     integral = all(float(value).is_integer() for value in flat if isinstance(value, _FLOATS))
-    dates = all(_midnight(value) for value in flat if isinstance(value, datetime))
+    dates = all(value.timetz() == time() for value in flat if isinstance(value, datetime))
 
     def text(value: Any) -> str:
         if integral and isinstance(value, _FLOATS):
@@ -135,12 +135,8 @@ def _is_rounded(value: Any) -> bool:
     return isinstance(value, _FLOATS) and abs(value) >= 2 ** (np.finfo(type(value)).nmant + 1)
 
 
-def _midnight(value: datetime) -> bool:
-    return value.timetz() == time()
-
-
 def _is_text(value: Any) -> bool:
     """Whether a value can be written into a prompt."""
     if not pd.api.types.is_scalar(value) or isinstance(value, bytes) or _is_missing(value):
         return False
-    return np.isfinite(value) if isinstance(value, float | np.floating) else bool(str(value).strip())
+    return np.isfinite(value) if isinstance(value, _FLOATS) else bool(str(value).strip())
