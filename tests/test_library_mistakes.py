@@ -113,7 +113,7 @@ WRONG = [  # functions, argument, what the message has, wrong values
     (EFFECTS, "corrupt", "^corrupt: row .*has the answer of its clean", [PROMPTS, TURNED.assign(answer_token=21)]),
     (["transfer"], "donors", "^donors: ", [*NO_PROMPTS, *OTHER_NUMBER]),
     (["exact_effects", *CHANGES], "neurons", "^neurons: ", [*NO_NEURONS, [], "3"]),
-    (["exact_effects"], "neurons", "^neurons: there is none", [NEURONS[:0]]),
+    (["exact_effects"], "neurons", "^neurons: the table has no row", [NEURONS[:0]]),
     (["keep_only", "knock_out"], "means", "^means: ", NO_MEANS),
     (["keep_only", "knock_out"], "positions", "^positions: .*one of all, last", [*NO_SINGLE, None, "first"]),
 ]

@@ -75,7 +75,7 @@ def exact_effects(
         chosen_neurons = {layer: row.nonzero()[:, 0] for layer, row in zip(model.late, mask, strict=True)}
         candidates = {layer: numbers for layer, numbers in chosen_neurons.items() if len(numbers)}
     if not candidates:
-        raise UserError("neurons: there is none")
+        raise UserError("neurons: the table has no row")
     layer_effects = patch_candidates(model, train, candidates, metric)
     tables = [
         pd.DataFrame(

@@ -83,7 +83,7 @@ def _from_files(
     source: object, dtype: str, device: str, revision: str | None, tokenizer: object
 ) -> tuple[Decoder, PromptTokenizer]:
     if tokenizer is not None:
-        raise UserError("tokenizer: a folder or hub id has its own; give one with a model in memory alone")
+        raise UserError("tokenizer: a folder or hub id has its own tokenizer; leave it out")
     try:
         folder = files.resolve(_source(source), revision)
     except OSError as error:

@@ -65,7 +65,7 @@ def make_prompts(model: Run, template: str, rows: pd.DataFrame, answer: str = "a
     answers = lists_of_texts(rows, answer, "rows")
     numbers = list(map(len, answers))
     if not len(rows):
-        raise UserError("rows: there is none")
+        raise UserError("rows: the table has no row")
     prompts = [fill(template, dict(zip(fields, row, strict=True))) for row in zip(*columns, strict=True)]
     repeated_prompts = np.repeat(np.array(prompts, dtype=object), numbers).tolist()
     tokens = first_tokens(model.tokenizer, repeated_prompts, list(chain(*answers)), f"template {template!r}")
@@ -151,7 +151,7 @@ def prompts_of(model: Run, table: pd.DataFrame, argument: str) -> list[str]:
     """The prompts of a table."""
     values = column(table, "prompt", argument)
     if not values:
-        raise UserError(f"{argument}: there is no prompt")
+        raise UserError(f"{argument}: the table has no row")
     for row, value in enumerate(values):
         if not isinstance(value, str):
             raise refusal(table, row, argument, f"has {shown(value)} as prompt; give text")
@@ -177,9 +177,9 @@ def mask_of(model: Run, neurons: pd.DataFrame) -> np.ndarray:
     wrong = (layers < model.first) | (layers > model.late[-1]) | (numbers < 0) | (numbers >= model.width)
     if wrong.any():
         raise UserError(
-            f"neurons: layer {layers[wrong][0]}, neuron {numbers[wrong][0]} is none of the layers "
-            f"{model.late[0]}..{model.late[-1]} with {model.width} neurons each; load_model(first_layer=...) says "
-            "where the studied layers begin"
+            f"neurons: layer {layers[wrong][0]}, neuron {numbers[wrong][0]} is not in the studied layers, "
+            f"{model.late[0]}..{model.late[-1]} with {model.width} neurons each; load_model(first_layer=...) sets "
+            "the first of them"
         )
     mask = np.zeros((len(model.late), model.width), dtype=bool)
     mask[layers - model.first, numbers] = True
