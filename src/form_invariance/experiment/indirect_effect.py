@@ -7,7 +7,8 @@ from torch import Tensor
 
 from form_invariance.model.decoder import Decoder, logits
 from form_invariance.model.memory import logits_at_once
-from form_invariance.model.near_readout import NearReadout, log_probabilities_near, precision
+from form_invariance.model.near_readout import NearReadout, log_probabilities_near
+from form_invariance.model.precision import matmul_precision
 from form_invariance.model.replay import log_probabilities
 
 # Replay rounds differently from the ordinary pass, because its matrix products have other shapes.
@@ -91,7 +92,7 @@ def effects_beside_clean(
         logs = log_probabilities_near(model, x, answers, near)
     clean = logs[:, :1]
     error = (clean - ordinary).abs().max().item()
-    if not error <= _NO_OP_TOLERANCE[precision(model)]:
+    if not error <= _NO_OP_TOLERANCE[matmul_precision(model)]:
         raise RuntimeError(f"layer {layer}: replay differs from the ordinary pass by {error:.1e} in log P")
     moved = (logs[:, 1:] - clean).double()
     change = clean[..., 0].double().exp() * moved[..., 0].expm1()

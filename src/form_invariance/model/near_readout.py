@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from form_invariance.model.decoder import Decoder, final_residual, unembed
+from form_invariance.model.precision import matmul_precision
 from form_invariance.model.replay import log_probabilities
 
 TOLERANCE = 1e-6
@@ -145,7 +146,8 @@ def log_probabilities_near(model: Decoder, x: Tensor, tokens: Tensor, near: Near
     kept = sure[prompt, run]
     differences = (logs[prompt, run] - full)[kept].abs()
     logs[prompt, run] = torch.where(kept[:, None], logs[prompt, run], full)
-    _count(near.readouts, sure, differences, _WRONG[precision(model)] * (1 + float(near.log_total.abs().max())))
+    allowed = _WRONG[matmul_precision(model)] * (1 + float(near.log_total.abs().max()))
+    _count(near.readouts, sure, differences, allowed)
     return logs
 
 
@@ -170,13 +172,6 @@ def _factors(model: Decoder, change: Tensor, near: NearReadout) -> Iterator[tupl
         # A total that overflows passes both comparisons.
         sure = (_STANDARD_ERRORS * error <= TOLERANCE * total) & (undrawn <= _UNDRAWN * total) & total.isfinite()
         yield total, sure
-
-
-def precision(model: Decoder) -> str:
-    """The present precision of matrix products: float32, tf32 or bfloat16."""
-    if model.dtype == torch.bfloat16:
-        return "bfloat16"
-    return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "float32"
 
 
 def _count(tally: Readouts, sure: Tensor, differences: Tensor, allowed: float) -> None:

@@ -8,6 +8,13 @@ import torch
 from form_invariance.model.decoder import Decoder
 
 
+def matmul_precision(model: Decoder) -> str:
+    """The present precision of matrix products: float32, tf32 or bfloat16."""
+    if model.dtype == torch.bfloat16:
+        return "bfloat16"
+    return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "float32"
+
+
 @contextmanager
 def precision_of(model: Decoder) -> Iterator[None]:
     """Set torch's global switches as the model needs them, and back afterwards.
