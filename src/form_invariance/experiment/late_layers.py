@@ -4,14 +4,10 @@ from form_invariance.errors import UserError
 
 
 def first_late_layer(late_from: str, n_layers: int) -> int:
-    """The first late layer.
-
-    Args:
-        late_from: half_depth or a layer.
-        n_layers: the model's layers.
+    """The first late layer of `n_layers`; `late_from` is half_depth or this layer.
 
     Raises:
-        UserError: the value is neither.
+        UserError: `late_from` is neither.
     """
     if late_from == "half_depth":
         return n_layers // 2

@@ -71,11 +71,7 @@ METRICS = tuple(_METRICS)
 
 
 def by_prompt(name: str, *keys: str) -> Schema:
-    """The schema of a table by prompt.
-
-    Args:
-        keys: of the whole table, in addition to the model.
-    """
+    """The schema of a table by prompt; `keys` are the table's keys in addition to the model."""
     columns = {column: meaning for column, meaning in (_COLUMNS | _METRICS).items() if column not in keys}
     return Schema(name, columns, ("model", *keys))
 

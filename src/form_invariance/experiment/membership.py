@@ -57,7 +57,7 @@ class Effects:
     effects: dict[int, np.ndarray]
     candidates: dict[int, np.ndarray]
     width: int  # neurons of a layer
-    name: str = ""  # the format's, for the order of equal effects
+    name: str = ""  # the cell's, for the order of equal effects
     membership: Membership = Membership()
     probability_change: dict[int, np.ndarray] = field(default_factory=dict)
 
@@ -125,7 +125,7 @@ def layers_in(tensors: Mapping[str, np.ndarray]) -> list[int]:
 def from_tensors(
     tensors: Mapping[str, np.ndarray], width: int, name: str = "", membership: Membership = Membership()
 ) -> Effects:
-    """The effects in a file's tensors; `width` is the number of neurons of a layer, `name` the format's."""
+    """The effects in a file's tensors; `width` is the neurons of a layer, `name` the cell's (`name_of`)."""
     layers = layers_in(tensors)
     return Effects(
         {layer: tensors[f"effects.{layer}"] for layer in layers},
@@ -171,12 +171,7 @@ def common_layers(cells: Mapping[Key, Effects], ks: Sequence[int]) -> list[int]:
 
 
 def read_effects(paths: Mapping[Key, Path], membership: Membership) -> dict[Key, Effects]:
-    """Each cell's indirect effects.
-
-    Args:
-        paths: the file of each format, or of each (format, operator).
-        membership: which neurons may be in a cell's sets.
-    """
+    """Each cell's indirect effects, from the file of each format, or of each (format, operator)."""
     cells = {}
     for key, path in paths.items():
         tensors, provenance = read_tensors(path, "indirect_effects")

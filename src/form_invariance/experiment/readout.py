@@ -14,10 +14,7 @@ from form_invariance.model.memory import logits_at_once
 
 
 def check_finite(values: Tensor, what: str) -> Tensor:
-    """Return the values if all of them are finite.
-
-    Args:
-        what: a plural noun for the message, such as "the model's logits".
+    """Return the values if all of them are finite; `what` names them in the message, such as "the model's logits".
 
     Raises:
         UserError: a value is infinite or NaN.

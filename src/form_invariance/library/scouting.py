@@ -61,7 +61,6 @@ def scout(
 
 
 def _files(tables: object) -> list[Path]:
-    """The CSV files as paths."""
     files = [tables] if isinstance(tables, str | Path) else tables
     if not isinstance(files, Sequence) or not all(isinstance(file, str | Path) for file in files):
         raise UserError(f"tables: {shown(tables)} must be a CSV file, or a list of them")
@@ -69,7 +68,6 @@ def _files(tables: object) -> list[Path]:
 
 
 def _by_cell(templates: object) -> questions.Templates:
-    """Wordings by format and operator."""
     if not isinstance(templates, Mapping):
         raise UserError(f"templates: {shown(templates)} must be a dict, such as {{'code': ['{{a}} + {{b}} == ']}}")
     cells = {}

@@ -31,11 +31,7 @@ def whole(value: Any) -> int | None:
 
 
 def names_of(table: object, argument: str) -> list[str]:
-    """The names of a table's columns, as text.
-
-    Args:
-        argument: what the table was given as, for messages.
-    """
+    """The names of a table's columns, as text; messages name the table by `argument`."""
     if not isinstance(table, pd.DataFrame):
         raise UserError(f"{argument}: give a table (pandas.DataFrame), not a value of type {type(table).__name__}")
     return [str(name) for name in table.columns]

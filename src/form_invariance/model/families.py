@@ -219,7 +219,6 @@ def _readable(modules: Modules) -> AbstractContextManager[None]:
 
 
 def _assembled(modules: Modules) -> Decoder:
-    """The whole model."""
     family, config = family_of(modules), modules.find("config")
     layers = []
     for number in range(len(modules.get(family.layers))):
