@@ -80,8 +80,8 @@ def matching_values(variance: Values, effects: Values) -> dict[str, Values]:
     """The values that controls are matched by, under the names of `Kind.matched_by`; NaN = not available.
 
     Args:
-        variance: of the last token's activations.
-        effects: mean indirect effects.
+        variance: the variance of each neuron at the last token.
+        effects: the mean indirect effect of each neuron.
     """
     return {"variance": variance, "effect": effects}
 
@@ -100,7 +100,7 @@ def controls(
 
     Args:
         circuit: bool, (late layers, m).
-        kinds: of `neuron_sets.KINDS`.
+        kinds: keys of `neuron_sets.KINDS`.
         values: from `matching_values`.
         names: the purpose of the draws (`generator`).
     """
@@ -117,7 +117,7 @@ def draw_control(circuit: np.ndarray, values: np.ndarray, rng: np.random.Generat
 
     Args:
         circuit: True where a neuron is in the circuit, bool, (m,).
-        values: what the control is matched by, (m,), NaN = not available.
+        values: the values that match the control, (m,), NaN = not available.
 
     Returns:
         The control, bool, (m,), or None if too few neurons lie outside the circuit.

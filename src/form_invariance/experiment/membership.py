@@ -42,7 +42,7 @@ class Membership:
     seed: int = 0
 
     def holds(self, values: np.ndarray) -> np.ndarray:
-        """Which neurons may be members, from the values that they are ranked by."""
+        """Which neurons may be members, from the values that rank them."""
         return values > 0 if self.rule == POSITIVE else values != 0
 
 

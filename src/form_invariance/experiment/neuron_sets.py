@@ -10,7 +10,7 @@ class Kind:
     """A kind of neuron sets.
 
     Attributes:
-        meaning: in the descriptions of tables.
+        meaning: its description in tables.
         matched_by: the value by which its neurons are matched to the circuit's; empty where they are not.
     """
 

@@ -57,12 +57,12 @@ def knock_out(
     np.True_
 
     Args:
-        neurons: of late layers.
-        means: of this model, over other prompts of the same template (`mean_activations`).
+        neurons: neurons of late layers.
+        means: means of this model, over other prompts of the same template (`mean_activations`).
         positions: all (ablate at all tokens but BOS) or last (at the last token alone).
 
     Returns:
-        As `answer`.
+        The same columns as `answer`.
     """
     return _ablated(model, prompts, mask_of(model, neurons), means, positions)
 
@@ -97,7 +97,7 @@ def transfer(model: Run, prompts: pd.DataFrame, donors: pd.DataFrame, neurons: p
     Args:
         prompts: the targets.
         donors: the donor of each target, in the same order. Donors may have any template and length.
-        neurons: of late layers.
+        neurons: neurons of late layers.
 
     Returns:
         As `answer`, about the targets' answers.

@@ -22,7 +22,7 @@ def shown(value: object) -> str:
 
 
 def whole(value: Any) -> int | None:
-    """A whole number that is given as one, as a float (3.0) or as text ("3"); None if it is none of these."""
+    """A whole number that is given as one, as a float (3.0) or as text ("3"); else None."""
     try:
         number = float("nan" if isinstance(value, bool | np.bool_) else value)
     except (TypeError, ValueError, OverflowError, RuntimeError):
@@ -90,7 +90,7 @@ def lists_of_numbers(table: pd.DataFrame, name: str, argument: str) -> list[list
 
 
 def lists_of_texts(table: pd.DataFrame, name: str, argument: str) -> list[list[str]]:
-    """A column as text: of each cell, or of each value where a cell has a list.
+    """A column as text: the text of each cell, or of each value in a cell with a list.
 
     A gap in a column makes floats of its whole numbers: if all floats are whole, 12.0 is written as 12. pandas
     adds a time to every date that it reads: if all times are midnight, only the dates are written.

@@ -64,7 +64,7 @@ def check(model: nn.Module, decoder: Decoder, where: str) -> None:
 
     Args:
         model: the model from whose modules `decoder` was read, or a wrapper that runs it.
-        decoder: in the model's precision, because two precisions round differently.
+        decoder: the engine's model, in the same precision, because two precisions round differently.
         where: the model's name for messages.
 
     Raises:
