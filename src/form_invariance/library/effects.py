@@ -72,8 +72,7 @@ def exact_effects(
     candidates = {layer: torch.arange(model.width, device=model.model.device) for layer in model.late}
     if neurons is not None:
         mask = torch.from_numpy(mask_of(model, neurons)).to(model.model.device)
-        chosen_neurons = {layer: row.nonzero()[:, 0] for layer, row in zip(model.late, mask, strict=True)}
-        candidates = {layer: numbers for layer, numbers in chosen_neurons.items() if len(numbers)}
+        candidates = {layer: row.nonzero()[:, 0] for layer, row in zip(model.late, mask, strict=True) if row.any()}
     if not candidates:
         raise UserError("neurons: the table has no row")
     layer_effects = patch_candidates(model, train, candidates, metric)

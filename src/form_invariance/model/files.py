@@ -62,10 +62,11 @@ def _refusal(source: str) -> str:
     """Why a source is neither a local folder nor a hub id, and what to give instead."""
     if is_gguf(source):
         return f"the GGUF file {source!r} does not exist; correct the path"
-    if Path(source).is_file():
+    path = Path(source)
+    if path.is_file():
         return f"model {source!r} is a file; give the folder that contains it"
-    if Path(source).parent == Path("models") and Path(_WHEELS, f"{Path(source).name}.txt").exists():
-        return f"model folder {source!r} does not exist; 'make {Path(source)}' fetches it"
+    if path.parent == Path("models") and Path(_WHEELS, f"{path.name}.txt").exists():
+        return f"model folder {source!r} does not exist; 'make {path}' fetches it"
     return (
         f"model folder {source!r} does not exist; give a Hugging Face folder with config.json, *.safetensors and "
         "tokenizer.json, a hub id with its owner, such as 'meta-llama/Llama-3.2-1B' (its revision is an option of "
