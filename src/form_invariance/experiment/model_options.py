@@ -38,7 +38,7 @@ def dtype_of(name: str) -> torch.dtype:
     """The type of the weights that --dtype means.
 
     Raises:
-        UserError: there is no such type.
+        UserError: the name is not in `DTYPES`.
     """
     if name not in DTYPES:
         raise UserError(f"dtype: {name!r} must be one of {', '.join(DTYPES)}")

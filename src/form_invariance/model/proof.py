@@ -21,7 +21,7 @@ _LAYER = {torch.bfloat16: 0.09, torch.float16: 0.0125, torch.float32: 1e-4}
 """Limit for the error of what a layer or its attention writes, relative to what it writes. The largest measured
 error is 1.9e-2 in bfloat16, 2.2e-3 in float16 and 4e-7 in float32."""
 _ONE_STEP = 0.25
-"""The share of this limit for an MLP, the embedding and the logits, which round less: 4.3e-3 in bfloat16."""
+"""Share of the limit for an MLP, the embedding and the logits, which round less (bfloat16: measured 4.3e-3)."""
 
 Seen = dict[str, tuple[Tensor, Tensor]]
 """The input and the output of modules, by path."""

@@ -83,7 +83,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The content of config.json.
 
     Raises:
-        UserError: there is none, or it is not valid.
+        UserError: config.json is missing or not valid.
     """
     if not (folder / "config.json").exists():
         raise UserError(f"model folder {folder} has no config.json; give a Hugging Face folder")

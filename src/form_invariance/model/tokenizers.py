@@ -20,7 +20,7 @@ def kept_path(record: Path) -> Path:
 
 
 def imported_folder(record: Path) -> Path:
-    """Where that job saves the model of a GGUF file as a folder."""
+    """Where a model's first job saves the model of a GGUF file as a folder."""
     return record.with_name("imported")
 
 
