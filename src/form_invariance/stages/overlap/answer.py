@@ -49,7 +49,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
 
 
 def _best(table: pd.DataFrame, k: int) -> str:
-    """What the best neurons of a format do to the right answer, and the share of one prompt in their effects."""
+    """A sentence on how the best neurons change the answer's probability, and on the largest prompt's share."""
     means = table.drop_duplicates(["operator", "format"])[[*BEST]].mean()
     by_probability, raising, largest = (percent(mean) for mean in means)
     return (
@@ -60,7 +60,7 @@ def _best(table: pd.DataFrame, k: int) -> str:
 
 
 def _correlation(table: pd.DataFrame) -> str:
-    """What remains of two formats' correlation without the noise of the prompts, in a sentence."""
+    """A sentence: the correlation of two formats' effects, as measured and without the noise of the prompts."""
     everywhere = (table["layer"] == EVERY_LAYER) & (table["operator"] == ALL) & (table["formats"] == ALL)
     row = table[everywhere].iloc[0]
     pearson, corrected = (

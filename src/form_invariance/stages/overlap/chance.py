@@ -1,7 +1,7 @@
-"""The overlap of random sets: of all neurons of a layer, and of each format's candidates.
+"""The Jaccard index of random sets, drawn from all neurons of a layer or from each format's candidates.
 
-Only candidates can be among the best, and formats have many of them in common. So random candidates overlap more
-than random neurons, and the more, the larger a part of the candidates is drawn.
+Only candidates can be among the best, and formats have many candidates in common. So random candidates overlap
+more than random neurons. The overlap grows with the share of the candidates that is drawn.
 """
 
 from functools import lru_cache
@@ -11,16 +11,16 @@ import numpy as np
 from form_invariance.randomness import generator
 
 DRAWS = 2000
-"""Where the mean is not exact, its standard error is a 45th of the spread."""
+"""Draws of random sets where the mean is not exact: its standard error is 1/45 of the spread."""
 
 Regions = tuple[tuple[tuple[bool, ...], int], ...]
-"""Which of several sets a neuron may be in, and how many neurons these are; a neuron is in one region."""
+"""Disjoint groups of neurons: in which of the sets the neurons of a group may be, and how many neurons it has."""
 
 _NEGLIGIBLE = 1e-14
 
 
 def one_region(sets: int, width: int) -> Regions:
-    """The region where each of `width` neurons may be in all sets."""
+    """A single region: each of `width` neurons may be in all sets."""
     return (((True,) * sets, width),)
 
 
@@ -31,9 +31,9 @@ def regions_of(candidates: np.ndarray) -> Regions:
 
 
 def _hypergeometric(population: int, marked: int, drawn: int, log_factorial: np.ndarray) -> np.ndarray:
-    """Probability of 0..drawn marked ones among `drawn` of `population`, (drawn + 1,).
+    """Probability of 0..drawn marked items among `drawn` items of a population, (drawn + 1,).
 
-    `scipy.stats.hypergeom` is accurate to 1e-12 only and differs in the last digits.
+    `scipy.stats.hypergeom` is accurate to 1e-12 only: the last digits would differ.
     """
     hits = np.arange(drawn + 1)
     possible = (hits <= marked) & (drawn - hits <= population - marked)
@@ -50,18 +50,18 @@ def _hypergeometric(population: int, marked: int, drawn: int, log_factorial: np.
 
 
 def expected_jaccard(sizes: tuple[int, ...], regions: Regions, seed: int = 0) -> float:
-    """Expected |intersection| / |union| of random sets; not a number where all are empty.
+    """Expected |intersection| / |union| of random sets; NaN if all sets are empty.
 
-    Exact for two sets, and for three of the same candidates; otherwise the mean of `random_jaccards`.
+    Exact for two sets, and for three sets with the same candidates; otherwise the mean of `random_jaccards`.
 
-    Of the first set's a members h ~ Hypergeometric(candidates of the first, of both, a) may be in the second. Of
-    its b members x ~ Hypergeometric(candidates of the second, h, b) are among these; the union has w = a + b - x.
-    A third one of c members brings u ~ Hypergeometric(candidates, candidates - w, c) new ones. Of its c - u
-    others, in the mean (c - u) x / w lie in the first two's intersection. So
-    E = Σ_x Σ_u P(x) P(u | x) (c - u) x / (w (w + u)).
+    The sets have a, b and c members. Of the first set, h ~ Hypergeometric(candidates of the first set, of both, a)
+    members are candidates of the second set. Of the second set, x ~ Hypergeometric(its candidates, h, b) members
+    are among these h, so the union has w = a + b - x neurons. A third set adds u ~ Hypergeometric(candidates,
+    candidates - w, c) neurons to the union. Of its other c - u members, (c - u) x / w are expected to be in the
+    intersection of the first two sets. So E = Σ_x Σ_u P(x) P(u | x) (c - u) x / (w (w + u)).
 
     Args:
-        sizes: of the sets, at least two, each at most the number of neurons that may be in it.
+        sizes: sizes of at least two sets, each at most the number of neurons that may be in the set.
     """
     if not any(sizes):
         return float("nan")
@@ -75,7 +75,7 @@ def expected_jaccard(sizes: tuple[int, ...], regions: Regions, seed: int = 0) ->
     overlap = np.zeros(b + 1)
     for h in np.flatnonzero(eligible > _NEGLIGIBLE).tolist():
         overlap += eligible[h] * _hypergeometric(second, h, b, log_factorial)
-    # Sets that do not meet add nothing, so no division by an empty union.
+    # Disjoint sets add nothing; skipping them avoids a division by an empty union.
     x = np.flatnonzero((overlap > _NEGLIGIBLE) & (np.arange(b + 1) > 0))
     if not others:
         return float((overlap[x] * x / (a + b - x)).sum())
@@ -90,7 +90,7 @@ def expected_jaccard(sizes: tuple[int, ...], regions: Regions, seed: int = 0) ->
 
 @lru_cache(maxsize=1)
 def random_jaccards(sizes: tuple[int, ...], regions: Regions, seed: int = 0) -> np.ndarray:
-    """|intersection| / |union| of `DRAWS` random sets, not all of them empty, (draws,); arguments as above."""
+    """|intersection| / |union| in `DRAWS` draws of random sets that are not all empty, (draws,)."""
     counts = np.array([number for _, number in regions])
     rng = generator(seed, "random-jaccards", *sizes, *regions)
     common = union = np.zeros((DRAWS, len(counts)), dtype=np.int64)  # in each region

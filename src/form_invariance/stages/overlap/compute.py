@@ -31,23 +31,21 @@ from form_invariance.statistics import UNSEEN, bootstrap_weights, normal_interva
 from form_invariance.tables.columns import EVERY_LAYER
 
 ROUNDING = 1e-4
-"""A smaller mean change of a probability is none: float32 rounds it by up to 2e-6, each processor differently."""
+"""A smaller mean change of a probability counts as 0: float32 rounds by up to 2e-6, each processor differently."""
 
 
 def overlap_table(cells: Mapping[str, Effects], ks: Sequence[int], resamples: int, seed: int) -> pd.DataFrame:
     """Intersection, union and Jaccard of all formats and of each pair, by layer and pooled.
 
-    The pooled interval is normal, with the bootstrap's standard error: resampling adds noise to every
-    ranking, so that percentiles of the resampled Jaccards would lie below the estimate. Where no resample differs,
-    what was not seen among the neurons of the union has a share of at most 3.7 of them.
+    The pooled interval is normal, with the bootstrap's standard error. Resampling adds noise to every ranking, so
+    percentiles of the resampled Jaccards would lie below the estimate. If all resamples are equal, half of the
+    interval is 3.7 / n for a union of n neurons (`UNSEEN`).
 
     Args:
-        cells: effects of each format.
-        ks: circuit sizes.
         resamples: bootstrap resamples over train prompts, within each format independently.
 
     Returns:
-        The overlap table by the cells' own rule of membership, without the columns that name the rule.
+        The overlap table by the cells' own rule of membership, without the columns membership and used.
     """
     layers, groups = common_layers(cells, ks), groups_of(list(cells))
     weights = {
@@ -82,8 +80,8 @@ def overlap_table(cells: Mapping[str, Effects], ks: Sequence[int], resamples: in
 
 
 def _chance(sizes: tuple[int, ...], regions: Regions, width: int, seed: int) -> tuple[float, float, float]:
-    """Expected Jaccard of random sets of these sizes, of neurons and of candidates; the spread of the latter."""
-    if len(regions) == 1:  # then all sets are alike, and the last digit does not depend on their order
+    """Expected Jaccard of random neurons and of random candidates, and the standard deviation of the latter."""
+    if len(regions) == 1:  # the sets have the same candidates: their order must not change the last digit
         sizes = tuple(sorted(sizes))
     neurons = expected_jaccard(tuple(sorted(sizes)), one_region(len(sizes), width), seed)
     spread = float(random_jaccards(sizes, regions, seed).std()) if any(sizes) else np.nan
@@ -98,16 +96,16 @@ def _of_group(
     common: np.ndarray,
     union: np.ndarray,
 ) -> pd.DataFrame:
-    """The rows of one k and group of formats; the first is that of all layers.
+    """The rows of one k and group of formats: all layers pooled, then each layer.
 
-    Its chances are means of the layers' chances, weighted by the sizes of their sets.
+    The pooled chances are means of the layers' chances, weighted by the sizes of the layers' sets.
 
     Args:
-        chances: by `_chance`, without the first row, (layers, 3).
+        chances: `_chance` of each layer, (layers, 3).
         members: sizes of the formats' sets, (rows, formats).
-        above: members with a positive effect, likewise.
-        common: sizes of the intersection, of the sample and of every resample, (rows, 1 + R).
-        union: likewise.
+        above: numbers of members with a positive effect, (rows, formats).
+        common: sizes of the intersection in the sample and in every resample, (rows, 1 + R).
+        union: sizes of the union, (rows, 1 + R).
     """
     weights, total = members[1:].sum(1), members[0].sum() or np.nan
     neurons, candidates = (np.append(np.nansum(chance * weights) / total, chance) for chance in chances.T[:2])
@@ -143,10 +141,10 @@ def by_both_rules(cells: Mapping[str, Effects], ks: Sequence[int], resamples: in
 
 
 def _comparisons(cells: Mapping[str, Effects], seed: int) -> Iterator[tuple[str, str, RanksOf]]:
-    """What is compared within a format, and the formats by parts: format, kind and ranks.
+    """Comparisons of each format with itself, and of all formats by parts of their prompts: format, kind, ranks.
 
-    Parts are of the prompts, as many as there are formats: a format by all of its parts, and all formats by a part
-    each, are as many rankings by as many prompts.
+    Prompts are split into as many parts as there are formats. So one format by all of its parts, and all formats
+    by one part each, compare equally many rankings by equally many prompts.
     """
 
     def by(weights: np.ndarray, cell: Effects) -> RanksOf:
@@ -172,10 +170,10 @@ def _comparisons(cells: Mapping[str, Effects], seed: int) -> Iterator[tuple[str,
 
 
 def reliability_table(cells: Mapping[str, Effects], ks: Sequence[int], seed: int) -> pd.DataFrame:
-    """How well a format's circuit agrees with itself, and the formats by as few prompts.
+    """How well each format's circuit agrees with itself, and all formats' by parts of their prompts.
 
-    Split halves are fewer rankings than the overlap of all formats, by fewer prompts; `parts` of one format
-    are the ceiling of `across_parts`, which has as many rankings by as many prompts.
+    `parts` of one format is the ceiling of `across_parts`: both compare equally many rankings by equally many
+    prompts. Split halves are fewer rankings than the overlap of all formats compares, by fewer prompts.
 
     Returns:
         The reliability table: mean Jaccard over the repeats of each kind, their percentiles, and `BEST`.
@@ -185,7 +183,7 @@ def reliability_table(cells: Mapping[str, Effects], ks: Sequence[int], seed: int
     for name, kind, ranks_of in _comparisons(cells, seed):
         repeats = pooled_jaccards(ranks_of, layers, ks)
         with warnings.catch_warnings():
-            # Where no repeat has a member, the mean is not a number either.
+            # If no repeat has a member, mean and percentiles are NaN.
             warnings.simplefilter("ignore", RuntimeWarning)
             low, high = np.nanquantile(repeats, [0.025, 0.975], axis=0)
             means = np.nanmean(repeats, axis=0)
@@ -197,7 +195,6 @@ def reliability_table(cells: Mapping[str, Effects], ks: Sequence[int], seed: int
 
 def _best(cell: Effects, layers: Sequence[int], ks: Sequence[int]) -> Iterator[tuple[float, ...]]:
     """Each k and the columns `BEST` of one format; NaN where it has no member."""
-
     changes = {layer: np.where(np.abs(by) < ROUNDING, 0, by) for layer, by in cell.probability_change.items()}
 
     def both(layer: int) -> list[np.ndarray]:

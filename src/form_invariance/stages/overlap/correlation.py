@@ -1,9 +1,9 @@
 """Correlation of two formats' effects over neurons, corrected for the noise of the prompts.
 
-Effects are centred over the neurons of a layer first, because what all neurons share does not rank them. The
-product of a neuron's effects on two prompts contains no noise in expectation if the prompts have no answer in
-common, neither their own nor a partner's. So variances and covariances of the true effects are means of such
-products.
+Effects are centred over the neurons of a layer first, because a part that all neurons share does not rank them.
+The product of a neuron's effects on two prompts contains no noise in expectation if the prompts have no answer in
+common, neither their own nor a partner's. So the variances and covariances of the true effects are estimated by
+means of these products.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,12 +30,7 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured in a cell.
-
-    Attributes:
-        effects: exact effects.
-        answers: of the prompts, then of their partners in every draw, (1 + S, P).
-    """
+    """A cell's exact effects, and the answers of its prompts, then of their partners in every draw, (1 + S, P)."""
 
     effects: Effects
     answers: np.ndarray
@@ -43,13 +38,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class Products:
-    """Sums over the neurons of one layer, or of several, for the formats of one operator.
+    """Sums over the neurons of one or several layers, for the formats of one operator.
 
     Attributes:
-        neurons: neurons that are candidates in every cell.
-        degrees: degrees of freedom: neurons less one, of each layer.
-        means: of every two cells, and each with itself, products of prompts, mean over draws, (P, P).
-        ranks: likewise, products of the ranks of the mean effects.
+        neurons: number of neurons that are candidates in every cell.
+        degrees: degrees of freedom: neurons - 1, summed over the layers.
+        means: for every two cells, and each with itself, the products of the effects (means over draws) on every
+            two prompts, (P, Q).
+        ranks: for the same pairs, the product of the ranks of the mean effects.
     """
 
     neurons: int
@@ -60,7 +56,7 @@ class Products:
 
 @dataclass(frozen=True)
 class Correlation:
-    """Of two formats: what is found for all prompts, and corrected also in every resample, (1 + R,)."""
+    """The correlations of two formats; `corrected` is by all prompts, then by every resample, (1 + R,)."""
 
     formats: str
     pearson: float
@@ -81,7 +77,7 @@ def answers_of(train: pd.DataFrame, draws: Sequence[pd.DataFrame], effects: Effe
             f"partners, but its effects have {effects.prompts} and {effects.draws}; give the tables of "
             "these effects"
         )
-    # A digit is the answer where one is asked.
+    # Where a digit is asked, this digit is the answer.
     digits = (train["digit"] >= 0).all()
     return np.stack(
         [(table["target"].astype(int) if digits else table["answer"]).to_numpy() for table in (train, *draws)]
@@ -126,7 +122,6 @@ def _common_neurons(cells: Mapping[Cell, Measured], layer: int) -> np.ndarray:
 
 
 def _products(cells: Mapping[Cell, Measured], layer: int) -> Products:
-    """The products of one layer, for the formats of one operator."""
     neurons = _common_neurons(cells, layer)
     means = {}  # (P, N)
     for cell, measured in cells.items():
@@ -145,7 +140,6 @@ def _products(cells: Mapping[Cell, Measured], layer: int) -> Products:
 
 
 def _pooled(layers: Sequence[Products]) -> Products:
-    """The products over several layers."""
     means, ranks = (
         {pair: np.asarray(np.sum([products[pair] for products in by_layer], axis=0)) for pair in by_layer[0]}
         for by_layer in ([layer.means for layer in layers], [layer.ranks for layer in layers])
@@ -168,13 +162,13 @@ def _covariance(
 
 
 def mean_where(products: np.ndarray, mask: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Mean of the products (P, Q) in a mask by the prompts' weights (R, P) and (R, Q); NaN without any, (R,)."""
+    """Mean (R,) of the products (P, Q) in a mask, by the prompts' weights (R, P) and (R, Q); NaN without any."""
     count = ((first @ mask) * second).sum(-1)
     return np.asarray(((first @ (products * mask)) * second).sum(-1) / np.where(count > 0, count, np.nan))
 
 
 def _ratio(product: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """product / sqrt(first second); NaN where one of them is not positive."""
+    """product / sqrt(first second); NaN where `first` or `second` is not positive."""
     positive = (first > 0) & (second > 0)
     return np.asarray(product / np.sqrt(np.where(positive, first * second, np.nan)))
 
@@ -182,10 +176,11 @@ def _ratio(product: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.nda
 def _correlations(
     products: Products, cells: Mapping[Cell, Measured], weights: Mapping[Cell, np.ndarray]
 ) -> list[Correlation]:
-    """Every two formats of an operator.
+    """The correlations of every two formats of an operator.
 
-    Reliability is the variance of the true effects over that of the means: what split halves of the prompts give,
-    stepped up to all prompts (Spearman and Brown), in the mean over all halves that have no answer in common.
+    Reliability is the variance of the true effects divided by that of the mean effects. Split halves of the
+    prompts give the same, stepped up to all prompts (Spearman and Brown), in the mean over all halves without a
+    common answer.
     """
     signal = {cell: _covariance(products, cells, weights, cell, cell) for cell in cells}
     observed = {cell: products.means[cell, cell].mean() / (products.degrees or np.nan) for cell in cells}

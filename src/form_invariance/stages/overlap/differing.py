@@ -1,9 +1,9 @@
-"""Overlap of any two cells by what differs between them, and how much of it belongs to the operator.
+"""Overlap of any two cells by what differs between them, and how much of it is specific to the operator.
 
 Two formats of one operator share neurons for many reasons: both end in a number, and a layer has neurons that
 always matter. So their overlap is compared with that of cells that differ in the operator as well, and with that
 of two halves of one cell's prompts, which is the most that can be expected. Both halves rank the same candidates.
-Where these are few, the halves overlap by chance, and this is no ceiling.
+If these are few, the halves overlap by chance, and their overlap is no ceiling.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,9 +58,9 @@ def operator_overlap_table(
 
 
 def _pairs(cells: Sequence[Cell]) -> Iterator[tuple[str, str, np.ndarray]]:
-    """What differs, which operators, and a mask over the pairs of cells (cells, cells).
+    """What differs, the names of the operators, and a mask over the pairs of cells (cells, cells).
 
-    An operator alone means the pairs in which it is: with itself, or, where both differ, with any other.
+    The name of one operator means its pairs: with itself, or, where both differ, with any other operator.
     """
     formats, operators = (np.array(names) for names in zip(*cells, strict=True))
     other_format, other_operator = formats[:, None] != formats, operators[:, None] != operators
@@ -85,23 +85,21 @@ def differing_table(
 ) -> pd.DataFrame:
     """Mean Jaccard of two cells' top k by what differs between them, and the operator-specific invariance.
 
-    Every comparison is between half of the prompts of either cell, so that all rankings are by as many prompts;
-    the halves of one cell are disjoint. Intervals are normal, with the standard error of a bootstrap over the
-    prompts within each half. Where no resample differs, for example because no neuron is shared, the interval is
-    that of the rule of three over the neurons of two sets.
+    Every comparison uses half of either cell's prompts, so that all rankings use equally many; the halves of one
+    cell are disjoint. Intervals are normal, with the standard error of a bootstrap over the prompts within each
+    half. If all resamples are equal, for example because no neuron is shared, the interval is that of the rule of
+    three over the neurons of two sets.
 
     Args:
-        cells: effects of every format and operator.
-        ks: circuit sizes.
-        resamples: bootstrap resamples.
         variants: effects of the cells' variants, with the format FORMAT~N; each is compared with its template, and
             with the template's other variants.
 
     Returns:
         The differing table; empty if a cell has one prompt. Invariance is (format − both) / (nothing − both): 1 if
         another format costs nothing, 0 if formats share no more of one operator than of different operators. It is
-        NaN where shuffled effects give more than `LARGEST_CHANCE` of nothing. Its numerator and the shuffled
-        Jaccard have rows of their own. All are over all operators, and of each operator (with the others).
+        NaN where shuffled effects reach more than `LARGEST_CHANCE` of the overlap where nothing differs. Its
+        numerator and the shuffled Jaccard have rows of their own. There are rows for all operators together and
+        for each operator (with the others).
     """
     variants = variants or {}
     layers = common_layers({**cells, **variants}, ks)
@@ -118,7 +116,7 @@ def differing_table(
 
 
 def _weights(cell: Cell, effects: Effects, number: int | None, seed: int) -> np.ndarray:
-    """Weights of a cell's prompts in its halves, (R, 2, P); `number` as in `halves`."""
+    """Weights of a cell's prompts in its halves, (R, 2, P); `number` is the argument `resamples` of `halves`."""
     return halves(effects.prompts, generator(seed, "halves", str(number is not None), name_of(cell)), number)
 
 
@@ -140,9 +138,9 @@ def _shuffled(cells: Mapping[Cell, Effects], ks: Sequence[int], seed: int) -> np
 def _by_wording(
     cells: Mapping[Cell, Effects], variants: Mapping[Cell, Effects], ks: Sequence[int], resamples: int, seed: int
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Jaccards of every two wordings of a cell, of halves and of resampled halves, (ks, R, pairs).
+    """Jaccards of every two wordings of a cell, by halves and by resampled halves, (ks, R, pairs) each.
 
-    For all operators, then for each that has variants.
+    First for all operators together, then for each operator that has variants.
     """
     by_operator: dict[str, list[list[np.ndarray]]] = {}
     for (form, operator), effects in cells.items():
@@ -166,9 +164,9 @@ def _mean(point: np.ndarray, spread: np.ndarray, neurons: int) -> tuple[float, f
     """Mean Jaccard of some pairs of cells, half of its interval, and the means of the resamples, (R,).
 
     Args:
-        point: the Jaccards of random halves, (R, pairs).
-        spread: those of resampled halves, likewise.
-        neurons: of a cell's set.
+        point: Jaccards of random halves, (R, pairs).
+        spread: Jaccards of resampled halves, (R, pairs).
+        neurons: size of a cell's set.
     """
     value, resampled = float(point.mean()), spread.mean(1)
     # Two sets of n neurons with the Jaccard J have about (2 - J) n in their union.
@@ -176,7 +174,7 @@ def _mean(point: np.ndarray, spread: np.ndarray, neurons: int) -> tuple[float, f
 
 
 def _half(values: np.ndarray, unseen: float) -> float:
-    """Half of the 95 % interval of a value and its resamples after it; `unseen` where none of these differs."""
+    """Half of the 95 % interval of values[0], by its resamples values[1:]; `unseen` if all of these are equal."""
     low, high = normal_limits(values[0], values[1:], unseen)
     return (high - low) / 2
 
@@ -184,13 +182,13 @@ def _half(values: np.ndarray, unseen: float) -> float:
 def _of_size(
     cells: Sequence[Cell], point: np.ndarray, spread: np.ndarray, shuffled: np.ndarray, neurons: int
 ) -> Iterator[tuple[object, ...]]:
-    """The rows of one k, without it.
+    """The rows of one k, without the column k.
 
     Args:
-        point: the Jaccards of random halves, (R, cells, cells).
-        spread: those of resampled halves, likewise.
-        shuffled: those of each cell's halves whose effects are shuffled, (cells,).
-        neurons: of a cell's set.
+        point: Jaccards of random halves, (R, cells, cells).
+        spread: Jaccards of resampled halves, (R, cells, cells).
+        shuffled: Jaccard of each cell's halves if their effects are shuffled, (cells,).
+        neurons: size of a cell's set.
     """
     halves_of: dict[tuple[str, str], float] = {}
     means: dict[tuple[str, str], np.ndarray] = {}  # the value, then that of every resample

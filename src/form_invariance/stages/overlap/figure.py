@@ -41,7 +41,7 @@ INPUTS = {
     "overlap": {"overlap": OVERLAP, "reliability": RELIABILITY, "operator_overlap": OPERATOR_OVERLAP},
     "differing": {"differing": DIFFERING},
 }
-"""By figure."""
+"""The tables of each figure."""
 
 PARTS_WITHIN = "one format, parts of its prompts (ceiling)"
 OTHER_OPERATOR = "another operator, same format"
@@ -81,7 +81,7 @@ def differing(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     if len(invariance):
         look = {INVARIANCE: Look(COLOURS[0], "o", width=1.6)}
         line_plot(right, line(invariance, INVARIANCE, "value", "low", "high"), look)
-        # A size without a neighbour has no band.
+        # A size between undefined ones has no band.
         right.vlines(invariance["k"], invariance["low"], invariance["high"], color=COLOURS[0], lw=1.0)
     left.set(xlabel="neurons per layer, k", ylabel="Jaccard of two cells", ylim=(0, None))
     left.set_title("overlap by what differs, 95 % intervals")
@@ -99,9 +99,9 @@ def differing(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
 
 
 def overlap(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
-    """One panel for each operator: all formats and pairs with intervals; dashed, by parts of the prompts.
+    """One panel for each operator: all formats and pairs of them, with intervals; dashed: by parts of the prompts.
 
-    Two operators of one format are compared with the pairs of formats: both are overlaps of two sets.
+    The overlap of two operators in one format is drawn for comparison with the pairs of formats.
     """
     all_format_rows = all_formats(tables["overlap"])
     pooled = of_all_layers(tables["overlap"])

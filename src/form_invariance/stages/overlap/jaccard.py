@@ -1,6 +1,6 @@
 """Jaccard indices of sets of the best neurons, for every comparison of this stage and of the later ones.
 
-A set is given by the ranks of all neurons of a layer, from 0: those below k are its members. Intersections and
+A set is given by the ranks of all neurons of a layer, from 0: its members have ranks below k. Intersections and
 unions are summed over the layers before they are divided.
 """
 
@@ -46,8 +46,8 @@ def halves(prompts: int, rng: np.random.Generator, resamples: int | None = None)
     """Weights of the prompts in two random halves without a common prompt, (R, 2, P).
 
     Args:
-        resamples: as many splits, and each half's prompts are drawn from it with replacement; None: `HALVES`
-            splits, and each prompt counts once.
+        resamples: number of splits, with the prompts of each half resampled. None: `HALVES` splits, and each
+            prompt counts once.
     """
     half = prompts // 2
     weights = np.zeros((HALVES if resamples is None else resamples, 2, prompts))
@@ -71,7 +71,7 @@ def parts(prompts: int, number: int, seed: int, name: str) -> np.ndarray:
 def between_shuffled_halves(effects: Effects, weights: np.ndarray, ks: Sequence[int]) -> np.ndarray:
     """Jaccard of a cell's top k by two halves if the effects of each half were shuffled over a layer's candidates.
 
-    Sets of a and b of the same n candidates then have ab/n neurons in common, in expectation.
+    Two sets of a and b neurons among the same n candidates then have ab/n neurons in common, in expectation.
 
     Args:
         weights: of the cell's prompts, (R, 2, P), from `halves`.
@@ -91,7 +91,7 @@ def between_shuffled_halves(effects: Effects, weights: np.ndarray, ks: Sequence[
 def between_halves(
     cells: Mapping[Key, Effects], weights: Mapping[Key, np.ndarray], ks: Sequence[int]
 ) -> np.ndarray:
-    """Jaccard of each cell's top k by the first half of its prompts and each cell's by the second half.
+    """Jaccard of each cell's top k by the first half of its prompts with each cell's top k by the second half.
 
     Args:
         weights: of each cell's prompts, (R, 2, P), from `halves`.

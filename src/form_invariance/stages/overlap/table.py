@@ -33,7 +33,7 @@ BEST = {
         "mean over the draws"
     ),
 }
-"""What is said of the best neurons of a format, for each k; every kind has the same."""
+"""Columns about a format's best k neurons, with the same values for every kind."""
 RELIABILITY = Schema(
     "reliability",
     {
@@ -138,8 +138,8 @@ def half_interval(overlap: pd.DataFrame) -> pd.Series:
 def beyond_chance(overlap: pd.DataFrame) -> pd.DataFrame:
     """Columns difference, low and high of pooled rows of an overlap table: Jaccard - chance, with its 95 % limits.
 
-    Which candidates are the best in a format may be chance, though the prompts agree on them. So the interval
-    contains the spread of random candidates, too.
+    Even if all prompts agree on a format's best candidates, it may be chance which candidates these are. So the
+    interval includes the spread of random candidates.
     """
     half = np.hypot(half_interval(overlap), Z95 * overlap["chance_spread"])
     difference = overlap["jaccard"] - overlap["chance"]
@@ -147,7 +147,7 @@ def beyond_chance(overlap: pd.DataFrame) -> pd.DataFrame:
 
 
 def nothing_claimed(k: int, candidates: int) -> str:
-    """Why the overlap of sets of k claims nothing, whatever its interval; empty where it may."""
+    """The reason why no overlap is claimed at this k, whatever its interval; empty if one may be claimed."""
     return f"at k = {k} of {candidates} candidates nothing is claimed" if k > most_shown(candidates) else ""
 
 
