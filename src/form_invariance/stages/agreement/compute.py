@@ -25,7 +25,7 @@ def encode(labels: np.ndarray) -> np.ndarray:
 
 
 def _jaccard(sets: Sequence[np.ndarray]) -> np.ndarray:
-    """|intersection| / |union| of bit sets, elementwise; not a number where all are empty."""
+    """|intersection| / |union| of bit sets, elementwise; NaN where all are empty."""
     common, union = sets[0], sets[0]
     for other in sets[1:]:
         common, union = common & other, union | other
@@ -64,11 +64,10 @@ def permutation_test(
 
     Args:
         sets: bit sets, (formats, neurons).
-        layers: (neurons,); sets are permuted within a layer alone. None permutes over all neurons.
-        permutations: how many.
+        layers: (neurons,); sets are permuted only within a layer. None: over all neurons.
 
     Returns:
-        One row a statistic: statistic, observed, null_mean, null_max, p = (1 + #null >= observed) / (1 + n).
+        A row for each statistic: statistic, observed, null_mean, null_max, p = (1 + #null >= observed) / (1 + n).
     """
     count = sets.shape[1]
     if count == 0:
@@ -93,7 +92,7 @@ def permutation_test(
 
 
 def _shuffle(sets: np.ndarray, layers: np.ndarray | None, rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Independent permutations of (neurons,), (rows, neurons), over all neurons or within each layer."""
+    """Independent permutations of sets (neurons,), over all neurons or within each layer, (rows, neurons)."""
     result = np.tile(sets, (rows, 1))
     if layers is None:
         return rng.permuted(result, axis=1)
@@ -106,7 +105,7 @@ def _shuffle(sets: np.ndarray, layers: np.ndarray | None, rows: int, rng: np.ran
 def agreement_table(
     labels: Mapping[str, np.ndarray], layers: np.ndarray, permutations: int, seed: int, name: str
 ) -> pd.DataFrame:
-    """All agreement figures of one operator.
+    """All agreement statistics of one operator.
 
     Args:
         labels: family labels by format, (neurons, families) bool, of the shared neurons.
@@ -114,9 +113,9 @@ def agreement_table(
         name: the operator's name, for the seeded permutations.
 
     Returns:
-        Columns over (shared: all shared neurons; any: labelled in a format or more; all: labelled in every
+        Columns over (shared: all shared neurons; any: labelled in at least one format; all: labelled in every
         format, the paper's), scope (all, layer: where the null permutes), neurons, and those of
-        `permutation_test`. Where no neuron is left, the figures are not numbers.
+        `permutation_test`. Without any neuron the statistics are NaN.
     """
     sets = np.stack([encode(format_labels) for format_labels in labels.values()])
     times = (sets != 0).sum(0)
@@ -140,8 +139,8 @@ def operator_tables(
 
     Args:
         tables: heuristics tables by format.
-        neurons: which neurons were labelled, columns neurons (their kind), layer, neuron.
-        modes: in which they were labelled.
+        neurons: the neurons that were labelled: columns neurons (their kind), layer, neuron.
+        modes: the modes in which they were labelled.
 
     Returns:
         The agreement table, and the table of how many neurons are labelled in 0, 1, 2, ... formats.

@@ -42,7 +42,7 @@ def label_difference(shared: Mapping[str, np.ndarray], other: Mapping[str, np.nd
 
 
 def same_families(agreement: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Exact match of the shared neurons, and of the matched ones that agree most: of each operator and of all.
+    """Exact agreement of the shared neurons minus that of the baseline that agrees most, by operator and of all.
 
     Args:
         agreement: agreement tables with the column operator.
@@ -64,7 +64,7 @@ def same_families(agreement: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def by_neuron(correlation: pd.DataFrame) -> pd.Series:
-    """Mean over pairs of formats, by operator, kind, layer and neuron; NaN where one is not defined.
+    """Mean correlation over pairs of formats, by operator, kind, layer and neuron; NaN where one is undefined.
 
     Args:
         correlation: tables of activation correlations with the column operator.
@@ -74,7 +74,7 @@ def by_neuron(correlation: pd.DataFrame) -> pd.Series:
 
 
 def correlated(neurons: pd.Series) -> Iterator[dict[str, Any]]:
-    """Correlation of the shared neurons, and of the baseline that correlates most: of each operator and of all.
+    """Correlation of the shared neurons minus that of the baseline that correlates most, by operator and of all.
 
     Args:
         neurons: from `by_neuron`; those without a correlation are left out.
@@ -91,10 +91,10 @@ def correlated(neurons: pd.Series) -> Iterator[dict[str, Any]]:
 def _against_strongest(
     values: Mapping[str, Mapping[str, np.ndarray]], baselines: Sequence[str], bounded: bool = True
 ) -> Iterator[dict[str, Any]]:
-    """Means over the shared neurons and over the baseline with the largest mean: of each operator and of all.
+    """Mean over the shared neurons minus that over the baseline with the largest mean, by operator and of all.
 
     Args:
-        values: of each neuron, (n,), by operator and kind.
+        values: the neurons' values, (n,), by operator and kind.
         bounded: as in `contrasts.Pair`.
     """
     pairs, nobody = {}, np.empty(0)

@@ -1,4 +1,4 @@
-"""How much a neuron's activations over the same problems are alike in two formats (method, section 9)."""
+"""How similar a neuron's activations over the same problems are in two formats (method, section 9)."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -19,7 +19,7 @@ def correlation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _standardised(activations: np.ndarray) -> np.ndarray:
-    """Rows (neurons, P) with mean 0 and length 1; not numbers where a row is constant."""
+    """Rows (neurons, P) with mean 0 and length 1; NaN where a row is constant."""
     centred = activations - activations.mean(1, keepdims=True, dtype=np.float64)
     constant = (activations == activations[:, :1]).all(1)
     return centred / np.where(constant, np.nan, np.linalg.norm(centred, axis=1))[:, None]

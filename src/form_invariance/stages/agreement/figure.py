@@ -15,7 +15,7 @@ from form_invariance.stages.heuristics.names import SHARED
 from form_invariance.stages.heuristics.table import HEURISTICS
 
 INPUTS = {"heuristics": {"heuristics": HEURISTICS, "agreement": AGREEMENT, "labelled": LABELLED}}
-"""By figure."""
+"""The tables of each figure."""
 
 SHUFFLED = "the same, activations shuffled"
 MODES = {"reference": "reference scores", "strict": "strict scores"}

@@ -21,7 +21,7 @@ from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic, Task, pool, stated, targets
 
 PER_ANSWER = 2
-"""Pairs of every answer that are added to the uniform sample, so that the dataset can reach all answers."""
+"""The fewest pairs of every answer, uniform sample included, so that the dataset can have all answers."""
 
 
 def _answers(z: Tensor, answer_tokens: Tensor, what: str) -> Iterator[tuple[str, np.ndarray]]:
@@ -50,7 +50,7 @@ def ask(
     """What the model answers to prompts, with progress.
 
     Args:
-        answers: token ids of the right answers to each prompt, (P,); or what follows each of its last n tokens,
+        answers: token id of the right answer to each prompt, (P,), or of what follows each of its last n tokens,
             (P, n).
 
     Returns:
@@ -84,7 +84,7 @@ def ask_every_digit(
     The prompt of an answer's last digit ends in the digits before it, so one pass over it asks all digits.
 
     Args:
-        problems: P problems whose answers have as many digits.
+        problems: P problems whose answers have equally many digits.
     """
     by_digit = [
         targets(of_digit, tokenizer, template, stated(of_digit, problems), where)
@@ -125,9 +125,8 @@ def take_census(
 
     Args:
         template: with the task's fields; checked against the tokenizer first.
-        operator: the operator's name, for messages and for the seeded sample, which is the same for
-            every model and format.
-        task: what the operator asks.
+        operator: the operator's name, for messages and for the seeded sample, which is the same for every model
+            and format.
         size: problems in the uniform sample; None takes the whole pool.
 
     Returns:

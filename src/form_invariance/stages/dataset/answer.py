@@ -12,7 +12,7 @@ INPUTS = {"dataset": DATASET}
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
-    """Where answers are in both splits; no answer where they are in none, which needs no section."""
+    """The cells with answers in both splits; without any, no answer, so that the report has no such section."""
     rows = []
     for (form, operator), cell in tables["dataset"].groupby(["format", "operator"], sort=False):
         train, evaluation = (cell.loc[cell["split"] == split, "answer"] for split in ("train", "eval"))

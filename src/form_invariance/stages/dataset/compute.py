@@ -16,7 +16,7 @@ _ATTEMPTS = 1000
 
 @dataclass(frozen=True)
 class Choice:
-    """How many train and eval prompts and draws of corrupt partners are chosen, and by which seed."""
+    """The numbers of train prompts, eval prompts and draws of corrupt partners, and the seed of the choice."""
 
     train: int
     evaluation: int
@@ -30,8 +30,8 @@ def make_dataset(
     """The dataset of one cell, and the corrupt partners of its train prompts.
 
     Args:
-        censuses: census table and template of each operator that corrupt partners come from: of `operator`
-            alone, or of several.
+        censuses: census table and template of each operator that corrupt partners come from: `operator` alone, or
+            several.
 
     Returns:
         The dataset table and the corrupt table.
@@ -54,20 +54,17 @@ def choose_dataset(
 ) -> pd.DataFrame:
     """Choose correct pairs, train and eval, each with as many distinct answers as possible.
 
-    Answers are visited in a seeded order, each once before any comes twice. {a, b} in either order counts
-    as one pair. Which split a pair may go to depends on the census's pairs alone, which all models and
-    formats share: no train prompt of one format is an eval prompt of another. Which of those it takes is each
-    format's own draw: even formats that answer the same pairs right are ranked by different prompts.
+    Answers are visited in a seeded order, each once before any comes twice. {a, b} in either order counts as one
+    pair. The split that a pair may go to depends only on the pairs of the census, which all models and formats
+    share: no train prompt of one format is an eval prompt of another. From the pairs of a split each format draws
+    its own: even formats that answer the same pairs right are ranked by different prompts.
 
     Args:
-        census: census table.
-        train: number of train prompts.
-        evaluation: number of eval prompts.
         name: the operator's name, for messages and for the seeded choice.
-        template: the format's, for the seeded choice.
+        template: the format's template, for the seeded choice.
 
     Returns:
-        Columns split, index, the census's that state the problem (`PROBLEM`), whole_correct.
+        Columns split, index, those of `PROBLEM`, whole_correct.
 
     Raises:
         UserError: too few distinct correct pairs.
@@ -92,15 +89,15 @@ def choose_dataset(
 
 
 def sides(census: pd.DataFrame, sizes: dict[str, int], seed: int, name: str) -> pd.Series:
-    """The split that each pair of the census may go to, right or wrong: the same in every format.
+    """The split that each pair of the census may go to, answered right or wrong: the same in every format.
 
-    Whole answers go to one split, so that no answer is in both. Pairs do where that would leave a split fewer
-    than twice the pairs that it needs, or too few answers for the corrupt partners of train prompts. A pair whose
-    two orders would part is in neither.
+    All pairs with the same answer go to one split, so that no answer is in both. A pair whose two orders have
+    answers of different splits is in neither. If this leaves a split fewer than twice the pairs that it needs, or
+    too few answers for the corrupt partners of train prompts, pairs go to a split whatever their answers.
 
     Args:
         census: columns a, b, answer, digit.
-        sizes: how many pairs each split needs.
+        sizes: the number of pairs that each split needs.
 
     Returns:
         The split's name, or "" for neither, indexed like the census.
@@ -118,7 +115,7 @@ def sides(census: pd.DataFrame, sizes: dict[str, int], seed: int, name: str) -> 
 def _have_partners(rows: pd.DataFrame, size: int) -> bool:
     """Whether `size` of these problems can be partners of each other: no answer has more than half of them.
 
-    Partners of a digit come from all train problems (`make_dataset`).
+    Where a digit is asked, partners come from all train problems (`make_dataset`), so it does not matter.
     """
     most = rows["answer"].value_counts().clip(upper=max(size // 2, 1))
     return bool(most.sum() >= size or (rows["digit"] >= 0).all())
@@ -142,7 +139,7 @@ def _diverse(rows: pd.DataFrame, size: int, rng: np.random.Generator) -> list[in
     taken: set[frozenset[int]] = set()
     positions: list[int] = []
     while waiting and len(positions) < size:
-        # Where a whole round fits, the rarest answers choose first, so that none finds its pairs taken.
+        # If a whole round fits, the rarest answers choose first, before others take their pairs.
         everyone = size - len(positions) >= len(waiting)
         for answer in sorted(waiting, key=lambda answer: len(waiting[answer])) if everyone else list(waiting):
             free = [position for position in waiting[answer] if pairs[position] not in taken]
@@ -185,7 +182,7 @@ def derangement(answers: np.ndarray, rng: np.random.Generator, where: str) -> np
                 partner[[position, swap]] = partner[[swap, position]]
         if (answers != answers[partner]).all():
             return partner
-    # Sorted by answer and shifted by the largest count, no prompt meets its own answer.
+    # In the order of the answers, a shift by the largest count gives no prompt its own answer.
     order = np.argsort(answers, kind="stable")
     partner = np.empty(size, dtype=np.int64)
     partner[order] = np.roll(order, counts.max())
@@ -198,14 +195,14 @@ def draw_corrupt(
     """Corrupt partners of the train prompts, several independent draws.
 
     Args:
-        train: the cell's train prompts.
-        pools: problems that may be partners, of each operator; empty: a derangement of the train prompts.
+        pools: problems of each operator that may be partners. Empty: partners are a derangement of the train
+            prompts.
 
     Returns:
         The corrupt table.
 
     Raises:
-        UserError: a prompt can get no partner with another answer.
+        UserError: no problem with another answer can be a prompt's partner.
     """
     pool = pd.concat(
         [problems.assign(partner_operator=name) for name, problems in (pools or {operator: train}).items()]
@@ -229,12 +226,12 @@ def _train_side(census: pd.DataFrame, train: int, evaluation: int, seed: int, na
 
 
 def _with_partners(rows: pd.DataFrame) -> np.ndarray:
-    """Which problems have a partner: another one with the same digits before the target, and another target."""
+    """Which problems may have a partner: a problem with the same digits before the target and another target."""
     return np.asarray(rows.groupby(leads(rows))["target"].transform("nunique") > 1)
 
 
 def _other_answers(train: pd.DataFrame, pool: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
-    """For each prompt a random row of the pool with the same digits before the target, and another token there."""
+    """For each prompt a random row of the pool with the same digits before the target and another target token."""
     by_lead, answers = pool.groupby(leads(pool)).indices, pool["answer_token"].to_numpy()
     partner_rows = []
     for lead, answer in zip(leads(train), train["answer_token"], strict=True):
@@ -249,5 +246,5 @@ def _other_answers(train: pd.DataFrame, pool: pd.DataFrame, rng: np.random.Gener
 
 
 def distinct_answers(dataset: pd.DataFrame) -> dict[str, int]:
-    """How many distinct answers each split has."""
+    """The number of distinct answers in each split."""
     return {split: int(dataset.loc[dataset["split"] == split, "answer"].nunique()) for split in ("train", "eval")}

@@ -30,7 +30,7 @@ def read_train_pairs(dataset: Path, corrupt: Path) -> tuple[pd.DataFrame, list[p
 
 
 def _unordered(pairs: pd.DataFrame) -> pd.MultiIndex:
-    """The operands of each pair, the smaller one first."""
+    """The operands of each pair, the smaller first."""
     operands = np.sort(pairs[["a", "b"]].to_numpy(), axis=1)
     return pd.MultiIndex.from_arrays([operands[:, 0], operands[:, 1]])
 

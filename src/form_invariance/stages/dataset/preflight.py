@@ -11,7 +11,7 @@ from form_invariance.stages.dataset.compute import Choice, make_dataset
 Cell = tuple[str, str]
 """Format and operator."""
 FEWEST_PROMPTS = 6
-"""Train prompts, and eval prompts, that an experiment needs."""
+"""The smallest number of train prompts, and of eval prompts, of an experiment."""
 
 
 def preflight_table(
@@ -21,7 +21,7 @@ def preflight_table(
 
     Args:
         censuses: census table and template of every cell.
-        choice: the train and eval prompts that the run asks for.
+        choice: the numbers of prompts that the run asks for.
         across: corrupt partners come from all operators of the format.
     """
     rows, problems = [], []
@@ -70,16 +70,16 @@ def _evaluation(train: int, choice: Choice) -> int:
 
 
 def _largest(problems: Iterable[Callable[[int], str]], train: int) -> int:
-    """The largest number of train prompts up to `train` for which all cells have a dataset; 0 without any.
+    """The largest number of train prompts up to `train` for which all cells have a dataset; 0 if there is none.
 
-    Fewer prompts may fail where more do not, because the splits depend on their sizes. So all are tried.
+    A smaller number may fail where a larger one does not, because the splits depend on it. So all are tried.
     """
     each = list(problems)
     return next((size for size in range(train, 0, -1) if not any(problem(size) for problem in each)), 0)
 
 
 def _correctable(censuses: Mapping[Cell, tuple[pd.DataFrame, str]], name: str, operator: str) -> int:
-    """Problems that the cell gets wrong and another format right: what transfer can be tried on."""
+    """The number of problems that the cell answers wrong and another format right: transfer is tried on these."""
     census, _ = censuses[name, operator]
     wrong = census.loc[census["uniform"] & ~census["correct"], ["a", "b"]]
     right = [
@@ -94,10 +94,11 @@ def check(table: pd.DataFrame, choice: Choice, censuses: Mapping[Cell, tuple[pd.
     """Check that every cell has enough right answers.
 
     Args:
-        table: of `preflight_table`, from these censuses.
+        table: `preflight_table` of these censuses.
 
     Raises:
-        UserError: some have not; it says which, and the sizes that fit all, or what the model does not know.
+        UserError: some cells have too few; the message names them, and the numbers of prompts that fit all cells,
+            or the cells whose problems the model does not know.
     """
     short = table[~table["enough"]]
     if short.empty:
@@ -131,7 +132,7 @@ def _is_guessing(census: pd.DataFrame) -> bool:
 
 
 def check_left(censuses: Mapping[Cell, tuple[pd.DataFrame, str]], choice: Choice, across: bool = False) -> None:
-    """Check that problems of every operator are in no dataset of any format: the mean activations are of these.
+    """Check that every operator has problems in no format's dataset: mean activations are taken over these.
 
     Args:
         censuses: as for `preflight_table`; every cell has enough right answers.

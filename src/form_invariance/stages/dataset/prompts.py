@@ -15,7 +15,7 @@ from form_invariance.stages.dataset.pairs import read_train_pairs
 
 @dataclass
 class TrainPrompts:
-    """A cell's train prompts and their corrupt partners, one list of partners a draw."""
+    """A cell's train prompts and their corrupt partners, one list of partners for each draw."""
 
     tokens: Tensor  # (P, T)
     partners: list[list[str]]  # S draws of P prompts
@@ -29,7 +29,7 @@ def train_prompts(
 
     Args:
         train: columns prompt and answer_token.
-        draws: the same of their corrupt partners.
+        draws: their corrupt partners, with the same columns.
     """
     right = train["answer_token"].tolist()
     answers = torch.stack([torch.tensor([right, draw["answer_token"].tolist()]).T for draw in draws])

@@ -24,7 +24,6 @@ _SHOWN = {
     **{"difference": "difference", "low": "low", "high": "high", "verdict": "verdict"},
 }
 
-
 _WORDS = {
     "keep_only": (
         "With every other late neuron at its mean, the shared neurons (k = {k}) keep",
@@ -35,7 +34,7 @@ _WORDS = {
         "Does it lose more than with the strongest control?",
     ),
 }
-"""The opening of an answer, which the metrics follow, and the question to the strongest control."""
+"""By intervention: the opening of its answer, before the metrics, and the question about the strongest control."""
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:

@@ -42,9 +42,9 @@ NEARLY_ZERO = 1e-3
 
 @dataclass(frozen=True)
 class Choices:
-    """What is measured in a cell, apart from its circuits."""
+    """The settings of a cell's interventions, apart from its circuits."""
 
-    operator: str  # it has controls of its own, which its formats share
+    operator: str  # the formats of an operator share its controls
     draws: Draws
     resamples: int
     center: bool
@@ -64,10 +64,9 @@ def neuron_sets(
 
     Args:
         circuits: mask of each k, bool, (late layers, m).
-        halves: the same by the name of a half.
-        variance: of the last token's activations, (late layers, m).
+        halves: masks of each k by the name of a half.
+        variance: variance of the last token's activations, (late layers, m).
         effects: mean indirect effects, (late layers, m).
-
     """
     values = matching_values(variance, effects)
     sets = []
@@ -79,7 +78,7 @@ def neuron_sets(
 
 
 def also_by_template(sets: Sequence[NeuronSet]) -> list[NeuronSet]:
-    """The sets that are tried with the template's own means too: every circuit, and one random control of it."""
+    """The sets that are also tried with the template's means: every circuit, and one random control of each."""
     return [
         neuron_set
         for neuron_set in sets
@@ -109,8 +108,8 @@ def faithfulness(values: np.ndarray, good: np.ndarray | float, bad: np.ndarray |
 
     Args:
         values: normalised logits.
-        good: of the unmodified model, broadcastable to `values`.
-        bad: of the fully ablated model, likewise.
+        good: normalised logits of the unmodified model, broadcastable to `values`.
+        bad: normalised logits of the fully ablated model, broadcastable to `values`.
     """
     gap = np.asarray(good - bad)
     return (values - bad) / np.where(np.abs(gap) < NEARLY_ZERO, np.nan, gap)
@@ -123,9 +122,7 @@ def summarize(
 
     Args:
         values: normalised logits, (runs, P).
-        good: (P,).
-        bad: (P,).
-        resamples: bootstrap resamples.
+        good, bad: normalised logits of the unmodified and of the fully ablated model, (P,).
 
     Returns:
         Columns faithfulness_mean, mean_low, mean_high, each (runs,).
@@ -139,7 +136,7 @@ def summarize(
         means = (weights[:, defined] @ ratios[:, defined].T) / kept[:, None]  # (R, runs)
         mean = ratios[:, defined].sum(1) / defined.sum()
     with warnings.catch_warnings():
-        # A resample may hold undefined prompts alone; where all do, the interval is not a number.
+        # All prompts of a resample may be undefined; if this holds for every resample, the interval is NaN.
         warnings.simplefilter("ignore", RuntimeWarning)
         mean_low, mean_high = np.nanquantile(means, [0.025, 0.975], axis=0)
     return {"faithfulness_mean": mean, "mean_low": mean_low, "mean_high": mean_high}
@@ -169,7 +166,7 @@ def _measured(readout: Readout, good: np.ndarray, bad: np.ndarray, choices: Choi
 
 
 def _by_prompt(readout: Readout, sets: Sequence[NeuronSet], good: np.ndarray, bad: np.ndarray) -> pd.DataFrame:
-    """Rows of the table by prompt of a readout (sets, P)."""
+    """A readout (sets, P) as rows of the table by prompt."""
     values = readout.normalized_logit.cpu().numpy()
     prompts = pd.DataFrame({"index": np.arange(values.shape[1])})
     rows = rows_of(readout, labels_of(sets)[["neurons", "k", "seed"]], prompts)
@@ -182,7 +179,7 @@ def cell_tables(
     """The summary table and the table by prompt of one cell, from `run_cell`'s readouts.
 
     Args:
-        means: the table's word for the means that `run_cell` was given, format or template.
+        means: the table's name of the means that `run_cell` was given: format or template.
     """
     baselines = {name: next(runs)[2] for name in (UNMODIFIED, "bad")}
     good, bad = (readout.normalized_logit.cpu().numpy() for readout in baselines.values())
@@ -210,7 +207,7 @@ def cell_tables(
                 good=good.mean(),
                 bad=bad.mean(),
                 centered=choices.center,
-                # To keep or to knock out no neuron is no intervention.
+                # Keeping or knocking out no neuron is no intervention.
                 **{name: np.where(sizes > 0, values, np.nan) for name, values in measured.items()},
             )
         )
@@ -234,7 +231,7 @@ def cell(
         tokens: eval prompts (P, T).
         answers: token ids (P,).
         circuits: mask of each k, bool, (late layers, m).
-        halves: the same by the name of a half of the train prompts.
+        halves: masks of each k by the name of a half of the train prompts.
         ranking: ranking table of the cell.
         means: the format's mean cache under the name `format`; that of the template alone, if there is one,
             under `template`. Controls are matched by the template's variance where it is given.

@@ -15,7 +15,7 @@ from form_invariance.stages.interventions.table import INTERVENTIONS, rows_of
 from form_invariance.statistics import student_factor
 
 INPUTS = {name: {"interventions": INTERVENTIONS} for name in ("keep_only", "knockout")}
-"""By figure."""
+"""The tables of each figure."""
 
 LOOKS = {
     CIRCUIT: NEURON_SETS[CIRCUIT],
@@ -34,7 +34,7 @@ DRAWN = {
 
 
 def over_draws(rows: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Mean of a column over the draws of each control, and its 95 % t interval (not a number below five draws)."""
+    """Mean of a column over the draws of each control, and its 95 % t interval (NaN below five draws)."""
     draws = rows.groupby(["format", "operator", "neurons", "k"], sort=False)[value]
     stats = draws.agg(["mean", "std", "count"]).reset_index()
     half = stats["count"].map(student_factor) * stats["std"] / stats["count"] ** 0.5
@@ -75,7 +75,7 @@ def _by_size(table: pd.DataFrame, intervention: str, title: str) -> Figure:
 
 
 def _lines(table: pd.DataFrame, intervention: str, value: str, low: str, high: str) -> pd.DataFrame:
-    """The lines of one metric: circuits with bootstrap intervals, controls with those over draws."""
+    """The lines of one metric: circuits with bootstrap intervals, controls with intervals over draws."""
     rows = rows_of(table, intervention)
     circuits = {
         "circuit": rows,

@@ -48,6 +48,6 @@ INTERVENTIONS = Schema(
 def rows_of(
     table: pd.DataFrame, intervention: str, positions: str = "all", means: str = FORMAT_MEANS
 ) -> pd.DataFrame:
-    """The rows of an interventions table in which this was done, at these positions and with these means."""
+    """The rows of an interventions table with this intervention, these positions and these means."""
     done = (table["intervention"] == intervention) & (table["positions"] == positions)
     return table[done & (table["means"] == means)]

@@ -32,7 +32,7 @@ def choose_prompts(
     Args:
         censuses: census table of each operator (columns a, b, uniform, prompt).
         excluded: datasets (columns a, b).
-        prompts: how many in all, the same number of each operator where it has as many.
+        prompts: total number; each operator has an equal share, or all of its prompts if these are fewer.
 
     Raises:
         UserError: an operator has none left.
@@ -58,12 +58,12 @@ def activation_sums(
 ) -> dict[str, Tensor]:
     """Sums over prompts of one template, by position from the last token, in double precision.
 
-    Args:
-        prompts: a position that not all of them have is summed over those that have it.
+    A position that not all prompts have is summed over those that have it.
 
     Returns:
-        Over every other prompt, and over the rest, a pair each: `count` (P, 2), and for each layer L `neurons.L`
-        (P, 2, m), `heads.L` (P, 2, H, D) and `squares.L` (1, 2, m), the squares of the last token's activations.
+        Sums over every other prompt and over the rest, in a dimension of 2: `count` (P, 2), and for each layer L
+        `neurons.L` (P, 2, m), `heads.L` (P, 2, H, D) and `squares.L` (1, 2, m), the squares of the last token's
+        activations.
     """
     sums: dict[str, Tensor] = {}
     all_tokens = torch.from_numpy(tokenizer.encode_batch(prompts)).to(model.device)
@@ -79,7 +79,7 @@ def _sums_of_batch(model: Decoder, tokens: Tensor, skip: int) -> dict[str, Tenso
     counts = (len(tokens) + 1) // 2, len(tokens) // 2
 
     def halves(values: Tensor) -> Tensor:
-        # A beginning that all prompts share runs as one sequence.
+        # A beginning that all prompts share runs as one sequence, which counts for each of them.
         alone = len(values) < len(tokens)
         rows = values.double()
         return torch.stack([rows[0] * count if alone else rows[i::2].sum(0) for i, count in enumerate(counts)], 1)
@@ -145,7 +145,7 @@ def _means(total: dict[str, Tensor], layers: int) -> MeanCache:
         return [check_finite(value.float(), "the mean activations") for value in values]
 
     neurons, squares = of_layers("neurons"), of_layers("squares")
-    # In double precision: what varies little around a large mean would be rounding.
+    # In double precision, because a small variance around a large mean would be lost to rounding.
     variance = [(square[0] - means[0] ** 2).clamp_min(0) for square, means in zip(squares, neurons, strict=True)]
     return MeanCache(
         single(neurons), single(of_layers("heads")), single(variance), total["count"][:positions].float()
@@ -153,14 +153,14 @@ def _means(total: dict[str, Tensor], layers: int) -> MeanCache:
 
 
 def compute(model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[Sequence[str]]) -> MeanCache:
-    """The mean cache of groups of prompts, each of one template, together."""
+    """One mean cache of several groups of prompts; each group has one template."""
     return means_of([activation_sums(model, tokenizer, group) for group in prompts], model.config.n_layers)
 
 
 def last_token_means(model: Decoder, tokens: Tensor, first: int) -> MeanCache:
-    """Means over prompts (P, T), of the neurons from layer `first` on at the last token alone.
+    """Means over prompts (P, T) of the neurons from layer `first` on, for interventions at the last token only.
 
-    They serve interventions at the last token; the variances are left out.
+    There are no variances.
     """
     post = last_token_neurons(model, tokens, first)  # (late layers, P, m)
     earlier = [post.new_empty(0, model.config.d_mlp)] * first
