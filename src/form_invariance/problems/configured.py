@@ -15,10 +15,10 @@ from form_invariance.problems.templates import OPERANDS, check_fields, check_tas
 
 
 def task_of(settings: str | Mapping[str, Any], limits: Mapping[str, int]) -> Task:
-    """What an operator, or another task, of a configuration asks.
+    """The task that an operator, or another task, of a configuration asks.
 
     Args:
-        limits: of all operators; `settings` may have limits of its own.
+        limits: operand limits of all operators; `settings` may override them.
     """
     if isinstance(settings, str):
         settings = {"expression": settings}
@@ -42,7 +42,7 @@ def problems_for(task: Task, template: str) -> pd.DataFrame:
     problems = pool(task)
     if isinstance(task, TableTask):
         return problems
-    problems = problems[problems["a"] != problems["b"]]  # of two equal numbers none is the larger one
+    problems = problems[problems["a"] != problems["b"]]  # a task may ask for the larger number
     return problems if "{b}" in template else problems.drop_duplicates("a")
 
 
@@ -57,7 +57,7 @@ def prepare(
     """The prompts of problems, and their targets' token ids, int64, (P,).
 
     Args:
-        template: of arithmetic with the field ``{a}``, and ``{b}`` if the answer depends on it; of a table with
+        template: for arithmetic with the field ``{a}``, and ``{b}`` if the answer depends on b; for a table with
             some of its fields.
 
     Raises:
@@ -78,5 +78,5 @@ def check_template_fields(task: Task, template: str, where: str) -> None:
 
 
 def check_other_task(task: Task, tokenizer: PromptTokenizer, template: str, where: str) -> None:
-    """Check a template of another task against a tokenizer, by evenly spaced problems."""
+    """Check a template of another task against a tokenizer, on evenly spaced problems."""
     prepare(task, tokenizer, template, evenly_spaced(problems_for(task, template)), where)

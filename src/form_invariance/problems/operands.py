@@ -22,7 +22,7 @@ _BINARY: dict[type, Callable[..., np.ndarray]] = {
 LONGEST_EXPRESSION = 200
 """Limit in characters; Python cannot parse expressions that are nested too deeply."""
 _TRIED = 500
-"""Prompts that a template is checked with before the model runs; a job checks all of its own."""
+"""Number of prompts that check a template before the model runs; a job checks all of its prompts."""
 _EXACT = 2**53
 """Up to this value whole numbers are exact in double precision."""
 
@@ -53,8 +53,7 @@ def evaluate(expression: str, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray,
 
     Args:
         expression: integers, `a`, `b`, ``+ - * // %``, unary minus, ``min max abs``; nothing else is evaluated.
-        a: first operands, int64, shape (n,).
-        b: second operands, int64, shape (n,).
+        a, b: operands, int64, shape (n,).
 
     Returns:
         The answers, int64, shape (n,), and a mask, bool, shape (n,), of the pairs for which the expression
@@ -127,7 +126,7 @@ def operand_pool(expression: str, limits: OperandRange) -> pd.DataFrame:
 
 
 def evenly_spaced(problems: pd.DataFrame) -> pd.DataFrame:
-    """The problems that check a template: some of them, because the pairs of all operands are too many."""
+    """At most `_TRIED` of the problems, evenly spaced, to check a template with: all of them would be too many."""
     return problems.iloc[np.linspace(0, len(problems) - 1, min(len(problems), _TRIED)).astype(int)]
 
 
@@ -143,7 +142,6 @@ def sample_pairs(pool: pd.DataFrame, size: int | None, per_answer: int, seed: in
         size: number of pairs in the uniform sample; None takes the whole pool.
         per_answer: least number of pairs with each answer, as far as the pool has them.
         seed: the run's seed; the same pairs are drawn for every model and format.
-        name: the operator's name.
 
     Returns:
         Columns a, b, answer, uniform (bool: part of the uniform sample), in lexicographic order.

@@ -17,7 +17,7 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.templates import check_fields, render
 
 PAD = -1
-"""Fills an array before the token ids of a prompt that is shorter than others."""
+"""Fills the places before the token ids of a shorter prompt."""
 _PART = 10_000
 """Numbers that are encoded at once."""
 
@@ -40,7 +40,7 @@ class PromptTokenizer:
     def digest(self) -> str:
         """sha256 of all that decides the token ids of a prompt and their texts."""
         content = json.loads(self.tokenizer.to_str())
-        # Of what it adds, BOS alone begins a prompt.
+        # Special tokens that the tokenizer would add are not used; only `bos` begins a prompt.
         del content["post_processor"]
         said = json.dumps([content, self.tokenizer.encode_special_tokens, self.bos])
         return f"sha256:{hashlib.sha256(said.encode()).hexdigest()}"
@@ -202,7 +202,7 @@ def check_prompts(
     Args:
         prompts: P prompts.
         pairs: their columns a and b, P rows.
-        positions: those of the operands' tokens, BOS not counted.
+        positions: positions of the operands' tokens, BOS not counted.
     """
     expected_ids = np.array(tokenizer.encode_each(prompts[:1]) * len(prompts))
     for name, position in zip(("a", "b"), positions, strict=True):

@@ -1,4 +1,4 @@
-"""Tasks that are tables: a CSV file with a column for each field of the templates, and one for the answer."""
+"""Tasks that are tables: a CSV file with a column for each field of the templates and a column for the answer."""
 
 import csv
 import io
@@ -92,7 +92,7 @@ def read_task_table(path: Path, answer: str, sha256: str | None = None) -> pd.Da
 
     Args:
         answer: the column of the answers. All others are fields.
-        sha256: of the file that is meant, if that is known.
+        sha256: digest of the file that is meant, if it is known.
 
     Returns:
         Columns a (number of the row, from 0), b (`NO_OPERAND`), answer (number of the distinct answer, from 0),

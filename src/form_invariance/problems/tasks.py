@@ -57,22 +57,22 @@ class TableTask:
 Task = Arithmetic | TableTask
 
 WHOLE = -1
-"""In the place of a digit: the whole answer is asked, or the start of it."""
+"""In place of the number of a digit: the whole answer is asked, or its first token."""
 UNKNOWN = -1
-"""In the place of a carry."""
+"""In place of a carry that is not known."""
 _JOINED = "\"'“‘«([{<=/\\_-+*~^$@"
 """Signs that join to the word after them, without a space."""
 _BETWEEN = "<=/-+"
-"""Those that stand between two words: with a space before them, one follows."""
+"""Signs between two words: if there is a space before them, there is a space after them, too."""
 
 
 def is_whole(task: Task) -> bool:
-    """Whether the whole answer is asked, a number: the stages about numbers need this."""
+    """Whether the whole answer is asked and is a number, which the stages about numbers need."""
     return isinstance(task, Arithmetic) and task.digit is None
 
 
 def pool(task: Task) -> pd.DataFrame:
-    """All problems: columns a, b, answer, and of a table target and fields (`read_task_table`)."""
+    """All problems: columns a, b and answer; for a table target and fields, too (`read_task_table`)."""
     if isinstance(task, TableTask):
         return read_task_table(task.path, task.answer, task.sha256)
     problems = operand_pool(task.expression, task.limits)
@@ -90,7 +90,7 @@ def pool(task: Task) -> pd.DataFrame:
 
 
 def check_places(task: Task) -> None:
-    """Check that the asked digit has one place in all answers: the ones, or the tens, ..."""
+    """Check that the asked digit has the same place in all answers: the ones, or the tens, ..."""
     if isinstance(task, TableTask) or task.digit is None:
         return
     answers = pool(task)["answer"]
@@ -141,16 +141,16 @@ def prompts_of(template: str, problems: pd.DataFrame) -> list[str]:
 
 
 def check_wording(task: Task, template: str, where: str) -> None:
-    """Check the fields of a template, and that it gives every problem of the task a prompt of its own.
+    """Check the fields of a template, and that it gives no two problems of the task the same prompt.
 
-    Prompts of the same text would let an eval prompt be a train prompt.
+    Otherwise an eval prompt could be a train prompt.
     """
     if isinstance(task, TableTask):
         problems = pool(task)
         check_fields(template, where, list(json.loads(problems["fields"].iloc[0])))
     else:
         check_fields(template, where)
-        # A sign between the operands keeps them apart, and `check_template` where whole answers are asked.
+        # A sign between the operands makes prompts distinct; where whole answers are asked, `check_template` does.
         if is_whole(task) or re.search(r"\D", re.split(r"\{[ab]\}", template)[1]):
             return
         problems = pool(task)
@@ -161,7 +161,7 @@ def check_wording(task: Task, template: str, where: str) -> None:
 def _check_distinct(
     task: Task, prompts: Sequence[str], seen: Sequence[Hashable], problems: pd.DataFrame, where: str
 ) -> None:
-    """Check that what is seen of each prompt, its text or its tokens, is seen of no other."""
+    """Check that no two prompts are `seen` as the same: by their texts or by their tokens."""
     first: dict[Hashable, int] = {}
     for position, prompt_key in enumerate(seen):
         if (before := first.setdefault(prompt_key, position)) == position:
@@ -245,8 +245,8 @@ def first_tokens(
 ) -> np.ndarray:
     """The first token of each answer after its prompt, int64, (P,).
 
-    An answer follows directly, or after a space, whatever the other rows' answers do: `_gaps`. It fits if the
-    prompt's tokens stay what they are and the next one has some of the answer's text.
+    An answer follows its prompt directly or after a space (`_gaps`), whatever holds for other rows. It fits if the
+    prompt's tokens do not change and the next token has some of the answer's text.
     """
     texts = list(answers)
     before = encode_prompts(tokenizer, prompts, where)
@@ -273,10 +273,10 @@ def first_tokens(
 
 
 def _gaps(prompt: str, answer: str) -> tuple[str, ...]:
-    """What may be between a prompt and its answer, in the order in which it is tried.
+    """The gaps that may be between a prompt and its answer, in the order in which they are tried.
 
-    Never a space next to white space. What follows the prompt's last signs where they stand before, in a worked
-    example, is tried first; without one, a space, but not after a sign that joins to the word after it.
+    A gap next to white space is empty. If the prompt's last signs occur before, in a worked example, the gap after
+    them there is tried first. If not, a space is tried first, unless the last sign joins to the word after it.
 
     >>> _gaps("[Peru] = Lima, [Chile] =", "Santiago"), _gaps("Peru:Lima, Chile:", "Santiago"), _gaps("(", "x")
     ((' ', ''), ('', ' '), ('', ' '))

@@ -1,7 +1,8 @@
-"""Templates: which braces are fields, and how they are filled. One rule for all (config/README.md).
+"""Templates: which braces are fields, and how they are filled. The rule is the same everywhere (config/README.md).
 
-A field is ``{name}`` with a known name. All other braces are text, except those that look like a field: a mistake
-in a name must not stay in the prompt. Such a text in braces is written with doubled braces: ``{{text}}``.
+A field is ``{name}`` with a known name. All other braces are text, except those that look like a field: they are
+refused, because a misspelt field must not stay in the prompt. If text is meant, the braces are doubled:
+``{{text}}``.
 """
 
 import difflib
@@ -21,7 +22,7 @@ _SIMILAR = 0.75
 
 
 def fields_of(template: str, field_names: Sequence[str] = OPERANDS) -> list[str]:
-    """The texts in braces that are a known field, or look like a field, as often as they come.
+    """The texts in braces that are a known field, or look like a field, with repetitions.
 
     >>> fields_of('{"sum": {a}, "of": {}} {wrod} {a:>5} {{text}} {{b}} {{b:}}')
     ['a', 'wrod', 'a:>5', 'b']
@@ -108,7 +109,7 @@ def fill(template: str, fields: Mapping[str, str]) -> str:
 
 
 def as_template(text: str) -> str:
-    """The template of a text without fields: `fill` makes the text of it.
+    """The template without fields that `fill` turns into a text.
 
     >>> as_template('{"of": {France}}')
     '{"of": {{France}}}'

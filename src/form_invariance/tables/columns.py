@@ -20,7 +20,7 @@ class Schema:
 
     Attributes:
         keys: names of the columns that identify the whole table (`tables.keys`); they come first in the file.
-        by_size: in lineages, the rows of each circuit size k count as a file, since a table may have other sizes.
+        by_size: in lineages, the rows of each circuit size k count as a file, because tables may differ in sizes.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Schema:
 CELL = ("model", "format", "operator")
 """The keys of a table of one cell."""
 ALL = "all"
-"""In place of a format, operator or direction: over all of them together."""
+"""In place of the name of a format, operator or direction: all of them together."""
 
 
 def integer(meaning: str) -> Column:

@@ -77,7 +77,7 @@ def write_text(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def reading(path: Path, kind: str, *more: type[Exception]) -> Iterator[None]:
-    """Turn what is raised for a missing or damaged file into a UserError of one sentence.
+    """Turn errors about a missing or damaged file into a UserError of one sentence.
 
     Args:
         kind: what the file should be, for instance Parquet.
@@ -108,7 +108,7 @@ def _new_stamp(
 
     Args:
         content: digest of the content.
-        parts: digests of its parts, of which other files may have some.
+        parts: digests of its parts; other files may contain some of them.
     """
     digests = {name: digest[:_SHORT] for name, digest in (parts or {"": content}).items()}
     made = {"table": kind, "version": __version__, "keys": dict(keys), "content": digests}
@@ -159,11 +159,11 @@ def write_table(
     Args:
         frame: the rows; the order of columns does not matter.
         provenance: model, seed, settings: any JSON value. The package's version is added.
-        keys: what the table is of (`tables.keys`); keys that the schema does not have are left out.
+        keys: these identify the whole table (`tables.keys`); keys that the schema does not have are left out.
 
     Raises:
         ValueError: a column is missing, is not in the schema, or has another type.
-        UserError: a key is missing, because the table's inputs are of several values of it.
+        UserError: a key is missing, because the table's inputs differ in it.
     """
     all_keys = keys or {}
     if missing := [name for name in schema.keys if name not in all_keys]:

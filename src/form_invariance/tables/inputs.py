@@ -1,4 +1,4 @@
-"""The tables that a figure, an answer or a page is made from: files in any order, told apart by their kind."""
+"""The tables that a figure, an answer or a page is made from: files in any order, recognised by their kind."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

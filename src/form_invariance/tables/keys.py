@@ -15,7 +15,7 @@ def keys_of(path: Path) -> dict[str, str]:
 
 
 def common_keys(*paths: Path) -> dict[str, str]:
-    """The keys that all of some files have with the same value."""
+    """The keys that all files have with the same value."""
     first, *others = map(keys_of, paths)
     return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 
@@ -24,7 +24,7 @@ def by_key(paths: Iterable[Path], *names: str) -> dict[Any, Path]:
     """Files by one of their keys, or by tuples of several, in order; the other keys are the same in all of them.
 
     Raises:
-        UserError: a file does not have a key, or two files have the same ones, or another key is not the same.
+        UserError: a file does not have a key, two files have the same keys, or files differ in another key.
     """
     files: dict[Any, Path] = {}
     keys: dict[Path, dict[str, str]] = {}

@@ -1,8 +1,8 @@
 """The lineage of a file: what it was made from. Files of different runs are not mixed.
 
 A file names its ancestors, each with a digest, and the settings that no file contains. A command compares the
-lineages of all files that it is given, and its own settings. Where two of them give one name different values,
-they are not of one run.
+lineages of all its input files and its own settings. If two of them give a name different values, they are not of
+one run.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,11 +26,11 @@ WEIGHTS = "weights"
 """The digest of a model's files (`model.digests.identity`)."""
 KEYS = (*CELL, "task", "donor", "target")
 SIZE = " at k = "
-"""How the name of a part begins: the circuits of one size in a table of several."""
+"""Begins the name of a part: the circuits of one size in a table with several sizes."""
 THIS_COMMAND = "this command"
 
 Lineage = dict[str, dict[str, Any]]
-"""By model, by name: the digest of an ancestor (`name_of`), or the value of a setting."""
+"""By model, then by name: the digest of an ancestor (`name_of`), or the value of a setting."""
 Stamp = Mapping[str, Any]
 """The provenance of a file, with its lineage and its checksum."""
 
@@ -130,7 +130,7 @@ def of_output(kind: str, provenance: Mapping[str, Any], keys: Mapping[str, str])
     settings |= {
         f"{kind}.{name}": provenance[name] for name in SETTINGS_OF_A_KIND if provenance.get(name) is not None
     }
-    # What the prompts of a cell are, which a command may be told anew.
+    # A cell's prompts follow from its template and expression, which options of a later command may state again.
     if "template" in provenance and {"format", "operator"} <= keys.keys():
         settings[f"template of {keys['format']}/{keys['operator']}"] = provenance["template"]
         settings[f"expression of {keys['operator']}"] = provenance.get("expression")
@@ -143,7 +143,7 @@ def of_output(kind: str, provenance: Mapping[str, Any], keys: Mapping[str, str])
 
 
 def is_running() -> bool:
-    """Whether a command runs, whose inputs are compared."""
+    """Whether a command is running whose inputs are compared."""
     return _job.get() is not None
 
 

@@ -1,4 +1,4 @@
-"""The check that all files that a command is given are of one run."""
+"""The check that all input files of a command are of one run."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, combinations, product
@@ -18,7 +18,7 @@ def begin(inputs: Mapping[str, Option], settings: Mapping[str, Any], sizes: Mapp
 
     Args:
         inputs: files by the name of their option.
-        settings: values of the options that are no files.
+        settings: values of the options that are not files.
         sizes: circuit sizes by the name of their option.
 
     Raises:
@@ -28,7 +28,7 @@ def begin(inputs: Mapping[str, Option], settings: Mapping[str, Any], sizes: Mapp
         name: [(str(path), stamp_of(path)) for path in option.files if path.suffix in SUFFIXES and path.is_file()]
         for name, option in inputs.items()
     }
-    # A file without a stamp is damaged, or no table; its reader says so.
+    # A file without a stamp is damaged, or is not a table; its reader says so.
     stamps = {name: [(path, stamp) for path, stamp in files if "keys" in stamp] for name, files in stamps.items()}
     _check_cells(stamps, {name: option.mark for name, option in inputs.items()})
     job = Job()
@@ -94,7 +94,7 @@ def _check_complete(files: Files) -> None:
 
 
 def _check_same(key: str, files: Files, *several: Files) -> None:
-    """Check that options have files of the same models, formats or operators; a single file has one of them."""
+    """Check that options have files of the same models, formats or operators; one file may have any of them."""
     for others in several:
         first, second = (
             {stamp["keys"][key]: path for path, stamp in each if stamp["keys"].get(key, ALL) != ALL}
