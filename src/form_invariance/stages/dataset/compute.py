@@ -9,6 +9,7 @@ import pandas as pd
 from form_invariance.errors import UserError
 from form_invariance.problems.tasks import leads
 from form_invariance.randomness import generator
+from form_invariance.stages.dataset.pairs import unordered
 from form_invariance.tables.columns import PROBLEM
 
 _ATTEMPTS = 1000
@@ -102,8 +103,7 @@ def sides(census: pd.DataFrame, sizes: dict[str, int], seed: int, name: str) -> 
     Returns:
         The split's name, or "" for neither, indexed like the census.
     """
-    low, high = np.minimum(census["a"], census["b"]), np.maximum(census["a"], census["b"])
-    pair = pd.Series(pd.MultiIndex.from_arrays([low, high]).factorize()[0], index=census.index)
+    pair = pd.Series(unordered(census).factorize()[0], index=census.index)
     rng = generator(seed, "split", name)
     by_answer = _deal(census["answer"], sizes, rng)
     by_answer = by_answer.mask(by_answer.groupby(pair).transform("nunique") > 1, "")

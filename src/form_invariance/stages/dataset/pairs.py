@@ -29,7 +29,7 @@ def read_train_pairs(dataset: Path, corrupt: Path) -> tuple[pd.DataFrame, list[p
     return train, draws
 
 
-def _unordered(pairs: pd.DataFrame) -> pd.MultiIndex:
+def unordered(pairs: pd.DataFrame) -> pd.MultiIndex:
     """The operands of each pair, the smaller first."""
     operands = np.sort(pairs[["a", "b"]].to_numpy(), axis=1)
     return pd.MultiIndex.from_arrays([operands[:, 0], operands[:, 1]])
@@ -39,5 +39,5 @@ def without_train(pairs: pd.DataFrame, datasets: Sequence[pd.DataFrame]) -> pd.D
     """The pairs whose operands are, in either order, in no dataset's train set."""
     for dataset in datasets:
         train = dataset[dataset["split"] == "train"]
-        pairs = pairs[~_unordered(pairs).isin(_unordered(train))]
+        pairs = pairs[~unordered(pairs).isin(unordered(train))]
     return pairs.reset_index(drop=True)
