@@ -44,9 +44,9 @@ def make_dataset(
     train = {name: table[table["split"] == "train"] for name, table in datasets.items()}
     pools = train if len(train) > 1 else {}
     if (train[operator]["digit"] >= 0).all():
-        pools = {
-            operator: _train_side(censuses[operator][0], choice.train, choice.evaluation, choice.seed, operator)
-        }
+        census, _ = censuses[operator]
+        side = sides(census, {"train": choice.train, "eval": choice.evaluation}, choice.seed, operator)
+        pools = {operator: census[census["correct"] & (side == "train")]}
     return datasets[operator], draw_corrupt(train[operator], pools, operator, choice.draws, choice.seed)
 
 
@@ -70,9 +70,10 @@ def choose_dataset(
     Raises:
         UserError: too few distinct correct pairs.
     """
-    side = sides(census, {"train": train, "eval": evaluation}, seed, name)
+    sizes = {"train": train, "eval": evaluation}
+    side = sides(census, sizes, seed, name)
     parts = []
-    for split, size in (("train", train), ("eval", evaluation)):
+    for split, size in sizes.items():
         rng = generator(seed, "dataset", name, template, split)
         usable = census[census["correct"] & (side == split)]
         if split == "train" and (census["digit"] >= 0).all():
@@ -217,12 +218,6 @@ def draw_corrupt(
         partners = pool.iloc[partner_rows][["partner_operator", *PROBLEM]].reset_index(drop=True)
         tables.append(partners.assign(corrupt_seed=draw, index=train["index"].to_numpy()))
     return pd.concat(tables, ignore_index=True)
-
-
-def _train_side(census: pd.DataFrame, train: int, evaluation: int, seed: int, name: str) -> pd.DataFrame:
-    """The correct pairs that train prompts and their partners may be."""
-    side = sides(census, {"train": train, "eval": evaluation}, seed, name)
-    return census[census["correct"] & (side == "train")]
 
 
 def _with_partners(rows: pd.DataFrame) -> np.ndarray:
