@@ -1,6 +1,6 @@
 """Does every cell have enough right answers? All censuses are checked before the expensive jobs."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 
 import pandas as pd
@@ -69,13 +69,12 @@ def _evaluation(train: int, choice: Choice) -> int:
     return round(train * choice.evaluation / choice.train)
 
 
-def _largest(problems: Iterable[Callable[[int], str]], train: int) -> int:
+def _largest(problems: Sequence[Callable[[int], str]], train: int) -> int:
     """The largest number of train prompts up to `train` for which all cells have a dataset; 0 if there is none.
 
     A smaller number may fail where a larger one does not, because the splits depend on it. So all are tried.
     """
-    each = list(problems)
-    return next((size for size in range(train, 0, -1) if not any(problem(size) for problem in each)), 0)
+    return next((size for size in range(train, 0, -1) if not any(problem(size) for problem in problems)), 0)
 
 
 def _correctable(censuses: Mapping[Cell, tuple[pd.DataFrame, str]], name: str, operator: str) -> int:
