@@ -10,6 +10,7 @@ import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -66,7 +67,7 @@ _BETWEEN = "<=/-+"
 """Signs between two words: if there is a space before them, there is a space after them, too."""
 
 
-def is_whole(task: Task) -> bool:
+def is_whole(task: Task) -> TypeGuard[Arithmetic]:
     """Whether the whole answer is asked and is a number, which the stages about numbers need."""
     return isinstance(task, Arithmetic) and task.digit is None
 
@@ -178,10 +179,10 @@ def _check_distinct(
 
 def check_task(task: Task, tokenizer: PromptTokenizer, template: str, where: str) -> None:
     """Check a template of a task against a tokenizer, before any prompt is run."""
-    if isinstance(task, Arithmetic) and task.digit is None:
+    if is_whole(task):
         check_template(tokenizer, template, where, task.limits)
-        return
-    targets(task, tokenizer, template, stated(task, evenly_spaced(pool(task))), where)
+    else:
+        targets(task, tokenizer, template, stated(task, evenly_spaced(pool(task))), where)
 
 
 def targets(
@@ -201,7 +202,7 @@ def targets(
         # Some tokenizers encode different texts alike, for instance the two ways to write an accent.
         seen = list(map(tuple, encode_prompts(tokenizer, prompts, where)))
         _check_distinct(task, prompts, seen, problems, f"{where}: {tokenizer.name}")
-    if isinstance(task, Arithmetic) and task.digit is None:
+    if is_whole(task):
         positions = check_template(tokenizer, template, where, task.limits)
         check_prompts(tokenizer, prompts, problems, positions, where)
     return prompts, target_tokens(tokenizer, prompts, problems, where)
