@@ -44,6 +44,7 @@ def make_dataset(
     train = {name: table[table["split"] == "train"] for name, table in datasets.items()}
     pools = train if len(train) > 1 else {}
     if (train[operator]["digit"] >= 0).all():
+        # Partners are all right problems of the train side, because they must share the digits before the target.
         census, _ = censuses[operator]
         side = sides(census, {"train": choice.train, "eval": choice.evaluation}, choice.seed, operator)
         pools = {operator: census[census["correct"] & (side == "train")]}
