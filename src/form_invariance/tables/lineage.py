@@ -8,7 +8,7 @@ one run.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +51,12 @@ class Option:
     mark: type | None = None
 
 
+@dataclass
 class Job:
     """A running command: the lineages of its inputs, with the file that each value is from, and its settings."""
 
-    def __init__(self) -> None:
-        """Begin with no inputs."""
-        self.values: dict[str, dict[str, tuple[Any, str]]] = {}
-        self.settings: dict[str, Any] = {}
+    values: dict[str, dict[str, tuple[Any, str]]] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
 
     def add_file(self, path: str, stamp: Stamp) -> None:
         """Merge a file's lineage, and the file itself."""
