@@ -51,8 +51,8 @@ class Progress:
         print(f"{line}, {note}" if note else line, file=sys.stderr, flush=True)
 
 
-def track(items: Iterable[Item], total: float, label: str) -> Iterator[Item]:
-    """Yield `items` and print the progress."""
+def track(items: Iterable[Item], total: int, label: str) -> Iterator[Item]:
+    """Yield the `total` items and print the progress."""
     progress = Progress(total, label)
     for item in items:
         yield item
