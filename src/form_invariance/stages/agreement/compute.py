@@ -6,11 +6,11 @@ or the same families. The null hypothesis permutes the sets of families over the
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
+from form_invariance.experiment.groups import every_two
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics.names import FAMILIES, MODES, SHARED
 
@@ -24,13 +24,10 @@ def encode(labels: np.ndarray) -> np.ndarray:
     return (labels << np.arange(labels.shape[-1])).sum(-1, dtype=np.uint32)
 
 
-def _jaccard(sets: Sequence[np.ndarray]) -> np.ndarray:
-    """|intersection| / |union| of bit sets, elementwise; NaN where all are empty."""
-    common, union = sets[0], sets[0]
-    for other in sets[1:]:
-        common, union = common & other, union | other
+def _jaccard(sets: np.ndarray) -> np.ndarray:
+    """|intersection| / |union| of bit sets (sets, ...), elementwise; NaN where all are empty."""
     with np.errstate(invalid="ignore"):
-        return np.bitwise_count(common) / np.bitwise_count(union)
+        return np.bitwise_count(np.bitwise_and.reduce(sets)) / np.bitwise_count(np.bitwise_or.reduce(sets))
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
@@ -48,12 +45,12 @@ def statistics(sets: np.ndarray) -> dict[str, np.ndarray]:
     sets is undefined and left out.
     """
     everywhere = np.bitwise_and.reduce(sets)
-    pairs = [_jaccard([sets[first], sets[second]]) for first, second in combinations(range(len(sets)), 2)]
+    pairs = [_jaccard(np.stack(pair)) for pair in every_two(sets)]
     return {
         "common": (everywhere != 0).mean(-1),
         "exact": ((sets == sets[:1]).all(0) & (sets[0] != 0)).mean(-1),
         "pair_jaccard": _mean(np.concatenate(pairs, axis=-1)),
-        "three_way_jaccard": _mean(_jaccard(list(sets))),
+        "three_way_jaccard": _mean(_jaccard(sets)),
     }
 
 
