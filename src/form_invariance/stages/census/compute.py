@@ -6,7 +6,6 @@ the whole vocabulary. Rates are over a uniform sample of the problems.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -135,13 +134,13 @@ def take_census(
     Raises:
         UserError: the template or a prompt breaks a rule, the pool is empty, or the model's logits are not finite.
     """
+    where = f"template of {operator}"
     problems = stated(task, sample_pairs(pool(task), size, PER_ANSWER, seed, operator))
-    prompts, answer_tokens = targets(task, tokenizer, template, problems, f"template of {operator}")
-    columns: dict[str, Any]
+    prompts, answer_tokens = targets(task, tokenizer, template, problems, where)
     if isinstance(task, Arithmetic) and task.digit is not None:
-        columns = _ask_digits(model, tokenizer, template, f"template of {operator}", task, problems)
+        columns = _ask_digits(model, tokenizer, template, where, task, problems)
     else:
-        columns = dict(ask(model, tokenizer, prompts, answer_tokens))
+        columns = ask(model, tokenizer, prompts, answer_tokens)
         columns["whole_correct"] = columns["correct"]
     table = problems.assign(prompt=prompts, answer_token=answer_tokens, **columns)
     texts = {token: tokenizer.text(token) for token in table["predicted_token"].unique().tolist()}

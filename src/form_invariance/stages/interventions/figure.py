@@ -78,10 +78,10 @@ def _lines(table: pd.DataFrame, intervention: str, value: str, low: str, high: s
     """The lines of one metric: circuits with bootstrap intervals, controls with intervals over draws."""
     rows = rows_of(table, intervention)
     circuits = {
-        "circuit": rows,
+        CIRCUIT: rows,
         "last": rows_of(table, intervention, positions="last"),
         "template": rows_of(table, intervention, means=TEMPLATE_MEANS),
     }
-    parts = [line(part[part["neurons"] == "circuit"], name, value, low, high) for name, part in circuits.items()]
+    parts = [line(part[part["neurons"] == CIRCUIT], name, value, low, high) for name, part in circuits.items()]
     controls = over_draws(rows[rows["neurons"].isin(CONTROLS)], value)
     return pd.concat([*parts, line(controls, controls["neurons"], "mean", "low", "high")])
