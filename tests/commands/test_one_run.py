@@ -163,7 +163,7 @@ def test_a_setting_of_another_run_is_refused_in_every_command(folder, capsys):
                 place = matching[0]
                 changed = [*words, option, value] if "=" in words[place] else with_word(words, place + 1, value)
                 said = refused(changed, capsys)
-                assert re.search(rf"was made with {name}|knows no circuit of .* at k = {value}", said), changed
+                assert re.search(rf"was made with {name}|has no circuit of .* at k = {value}", said), changed
                 tried.add((words[0], option))
     assert len(tried) > 20
 

@@ -285,14 +285,14 @@ def test_tasks_on_numbers_that_no_operator_asks():
         # The tokenizer keeps numbers whole.
         (tens(operands={"answer_max": 99}), r"symbolic\.templates\.tens .*the digit must be the next token"),
         (tens(corrupt="across_operators"), "config key corrupt: tens asks for a digit"),
-        (tens(**DIGITS), "operators.tens: digit 1 .* has not the same place.* for instance to 100 and 999"),
+        (tens(**DIGITS), "operators.tens: digit 1 .* does not have the same place.* for instance to 100 and 999"),
         (
             tens("{a}{b}=", operands={"operand_min": 1, "answer_min": 10, "answer_max": 99}, **DIGITS),
             r"symbolic\.templates\.tens: .*the same prompt.*put a sign between",
         ),
         (
             alone("plural", {"table": "none.csv"}, "{word}="),
-            rf"operators\.plural: .* none\.csv is not there; its path counts from {re.escape(os.getcwd())}$",
+            rf"operators\.plural: .* none\.csv does not exist; a relative path starts in {re.escape(os.getcwd())}$",
         ),
         (
             alone("plural", {"table": str(ROOT / "config/tables/plural.csv")}, "{word} {wrod}="),

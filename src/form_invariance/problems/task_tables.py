@@ -34,7 +34,7 @@ def _read(path: Path, sha256: str | None = None) -> pd.DataFrame:
             if "".join(row).strip():
                 rows[reader.line_num] = row
     except FileNotFoundError:
-        raise UserError(f"the table {path} is not there; its path counts from {Path.cwd()}") from None
+        raise UserError(f"the table {path} does not exist; a relative path starts in {Path.cwd()}") from None
     except (OSError, ValueError) as error:
         _refuse(path, one_line(error))
     except csv.Error as error:

@@ -98,7 +98,7 @@ def check_places(task: Task) -> None:
     shortest, longest = (len(str(answer)) for answer in (answers.min(), answers.max()))
     if shortest != longest:
         raise UserError(
-            f"digit {task.digit} of '{task.expression}' has not the same place in all answers, which have "
+            f"digit {task.digit} of '{task.expression}' does not have the same place in all answers, which have "
             f"{shortest} to {longest} digits; narrow answer_min and answer_max under operands, for instance to "
             f"{10 ** (longest - 1)} and {10**longest - 1}"
         )

@@ -167,7 +167,8 @@ def write_table(
     """
     all_keys = keys or {}
     if missing := [name for name in schema.keys if name not in all_keys]:
-        raise UserError(f"the files that {path} is made from are not all of one {missing[0]}; give those of one")
+        key = missing[0]
+        raise UserError(f"the files that {path} is made from are not all of one {key}; give files of one {key}")
     schema_keys = {name: all_keys[name] for name in schema.keys}
     if set(frame.columns) != set(schema.columns):
         raise ValueError(f"{schema.name}: columns {sorted(frame.columns)} are not {sorted(schema.columns)}")

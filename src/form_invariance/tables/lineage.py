@@ -93,7 +93,7 @@ class Job:
                 path, listed = next(iter(sources.values())), ", ".join(map(str, sorted(sources)))
                 name = option.replace("_", "-")
                 raise UserError(
-                    f"--{name}: {path} knows no {circuit}{SIZE}{missing[0]}; it knows those of k = {listed}"
+                    f"--{name}: {path} has no {circuit}{SIZE}{missing[0]}; it has those of k = {listed}"
                 )
 
 

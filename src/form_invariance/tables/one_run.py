@@ -108,6 +108,6 @@ def _check_same(key: str, files: Files, *several: Files) -> None:
             (path, paths_by_value) = (first[value], second) if value in first else (second[value], first)
             other_value, other_path = next(iter(paths_by_value.items()))
             raise UserError(
-                f"{path} is of the {key} {value}, but {other_path} of the {key} {other_value}; give files of "
+                f"{path} is of the {key} {value}, but {other_path} is of the {key} {other_value}; give files of "
                 "one run"
             )
