@@ -23,9 +23,9 @@ INPUTS = {"overlap": OVERLAP, "reliability": RELIABILITY, "format_correlation": 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """The overlap of all formats compared with chance and with the ceiling, and the correlation of the effects."""
     overlaps, again = all_formats(tables["overlap"]), tables["reliability"]
-    at_size = overlaps[overlaps["k"] == k]
+    at_size, again = overlaps[overlaps["k"] == k], again[again["k"] == k]
     rows = at_size.set_index("operator")[["jaccard", "low", "high", "chance"]]
-    by_kind = again[again["k"] == k].groupby(["operator", "kind"])["jaccard"].mean().unstack("kind")
+    by_kind = again.groupby(["operator", "kind"])["jaccard"].mean().unstack("kind")
     parts = by_kind.reindex(index=rows.index, columns=["across_parts", "parts"])
     table = rows.join(parts).reset_index()
     table.columns = pd.Index(
@@ -35,14 +35,14 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     jaccard, chance, across, ceiling = (percent(mean, 1) for mean in means)
     neurons, candidates = (percent(at_size[f"chance_{kind}"].mean(), 1) for kind in ("neurons", "candidates"))
     nothing = nothing_claimed(k, at_size["candidates"].min())
-    but = nothing and f", but {nothing}"
+    but = f", but {nothing}" if nothing else ""
     sentence = (
         f"{jaccard} of the neurons that are among the best {k} of a layer in any format are among them in all "
         f"formats (mean over operators); by chance {chance}, the larger of {neurons} for random neurons of the "
         f"layer and {candidates} for random candidates. If each format is ranked by a part of its "
         f"prompts, they overlap by {across}; as many parts of one format's prompts overlap by {ceiling}, which "
         "equal formats would reach. The Jaccard is surely above chance "
-        f"{in_how_many(beyond_chance(at_size)['low'] > 0)} operators{but}. {_best(again[again['k'] == k], k)} "
+        f"{in_how_many(beyond_chance(at_size)['low'] > 0)} operators{but}. {_best(again, k)} "
         f"{_correlation(tables['format_correlation'])}"
     )
     return [Answer(QUESTIONS["same"].label, sentence, table, ("differing", "overlap"))]
