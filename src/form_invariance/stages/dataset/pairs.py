@@ -1,6 +1,6 @@
 """A cell's train pairs and their corrupt partners as tables; nothing here imports torch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,9 +35,13 @@ def unordered(pairs: pd.DataFrame) -> pd.MultiIndex:
     return pd.MultiIndex.from_arrays([operands[:, 0], operands[:, 1]])
 
 
+def without(pairs: pd.DataFrame, others: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """The pairs whose operands are, in either order, in none of the other tables."""
+    for table in others:
+        pairs = pairs[~unordered(pairs).isin(unordered(table))]
+    return pairs.reset_index(drop=True)
+
+
 def without_train(pairs: pd.DataFrame, datasets: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """The pairs whose operands are, in either order, in no dataset's train set."""
-    for dataset in datasets:
-        train = dataset[dataset["split"] == "train"]
-        pairs = pairs[~unordered(pairs).isin(unordered(train))]
-    return pairs.reset_index(drop=True)
+    return without(pairs, (dataset[dataset["split"] == "train"] for dataset in datasets))

@@ -7,6 +7,7 @@ import pandas as pd
 
 from form_invariance.errors import UserError
 from form_invariance.stages.dataset.compute import Choice, make_dataset
+from form_invariance.stages.dataset.pairs import without
 
 Cell = tuple[str, str]
 """Format and operator."""
@@ -139,14 +140,14 @@ def check_left(censuses: Mapping[Cell, tuple[pd.DataFrame, str]], choice: Choice
     Raises:
         UserError: an operator has none left.
     """
-    taken: set[frozenset[int]] = set()
-    for name, operator in censuses:
-        dataset, _ = make_dataset(_partners(censuses, name, operator, across), operator, choice)
-        taken |= set(map(frozenset, zip(dataset["a"], dataset["b"], strict=True)))
+    datasets = [
+        make_dataset(_partners(censuses, name, operator, across), operator, choice)[0]
+        for name, operator in censuses
+    ]
     formats = len({form for form, _ in censuses})
     for (_, operator), (census, _) in censuses.items():
         uniform = census[census["uniform"]]
-        if set(map(frozenset, zip(uniform["a"], uniform["b"], strict=True))) <= taken:
+        if without(uniform, datasets).empty:
             raise UserError(
                 f"all {len(uniform)} problems of {operator} are train or eval prompts of some format, so that "
                 "none is left for the means that replace ablated activations; lower train_prompts + "

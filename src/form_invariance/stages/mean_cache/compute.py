@@ -7,7 +7,6 @@ out: its activations do not depend on the prompt, so it is never ablated.
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
@@ -22,6 +21,7 @@ from form_invariance.model.prefixes import for_each, run_beginning, shared_begin
 from form_invariance.model.replay import last_token_neurons
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.randomness import generator
+from form_invariance.stages.dataset.pairs import without
 
 
 def choose_prompts(
@@ -37,11 +37,9 @@ def choose_prompts(
     Raises:
         UserError: an operator has none left.
     """
-    taken = {frozenset(pair) for table in excluded for pair in zip(table["a"], table["b"], strict=True)}
     operator_prompts = {}
     for operator, census in censuses.items():
-        free = np.array([frozenset(pair) not in taken for pair in zip(census["a"], census["b"], strict=True)])
-        pool = census.loc[census["uniform"] & free, "prompt"].to_numpy()
+        pool = without(census[census["uniform"]], excluded)["prompt"].to_numpy()
         if not len(pool):
             raise UserError(
                 f"mean cache: every census pair of {operator} is in a dataset; raise census_pairs or widen "
