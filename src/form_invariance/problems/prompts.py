@@ -42,8 +42,8 @@ class PromptTokenizer:
         content = json.loads(self.tokenizer.to_str())
         # Special tokens that the tokenizer would add are not used; only `bos` begins a prompt.
         del content["post_processor"]
-        said = json.dumps([content, self.tokenizer.encode_special_tokens, self.bos])
-        return f"sha256:{hashlib.sha256(said.encode()).hexdigest()}"
+        identity = json.dumps([content, self.tokenizer.encode_special_tokens, self.bos])
+        return f"sha256:{hashlib.sha256(identity.encode()).hexdigest()}"
 
     def encode_each(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, without BOS."""
