@@ -150,7 +150,7 @@ def note(name: str, value: Any) -> None:
     """Record a setting that the running command has found.
 
     Raises:
-        UserError: one of its inputs was made with another value.
+        UserError: an input was made with another value.
     """
     if job := _job.get():
         job.add_setting(name, value)

@@ -54,7 +54,7 @@ def make_dataset(
 def choose_dataset(
     census: pd.DataFrame, train: int, evaluation: int, seed: int, name: str, template: str
 ) -> pd.DataFrame:
-    """Choose correct pairs, train and eval, each with as many distinct answers as possible.
+    """Choose train and eval pairs among the correct ones, each with as many distinct answers as possible.
 
     Answers are visited in a seeded order, each once before any comes twice. {a, b} in either order counts as one
     pair. The split that a pair may go to depends only on the pairs of the census, which all models and formats

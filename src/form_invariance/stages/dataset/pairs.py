@@ -15,7 +15,8 @@ def read_train_pairs(dataset: Path, corrupt: Path) -> tuple[pd.DataFrame, list[p
     """The train rows of a dataset, by index, and their corrupt partners in the same order, by draw.
 
     Raises:
-        UserError: the two tables are not of one cell, or a pair has equal answers (its IE is degenerate).
+        UserError: the two tables are not of one cell, or a pair has equal answers (its indirect effect is
+            degenerate).
     """
     table = read_table(dataset, DATASET)
     train = table[table["split"] == "train"].sort_values("index", ignore_index=True)

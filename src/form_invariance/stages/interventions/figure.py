@@ -23,7 +23,7 @@ LOOKS = {
     "template": Look(COLOURS[2], dashes=DASH_DOT, label=f"{NEURON_SETS[CIRCUIT].label}, its template's means"),
     **NEURON_SETS,
 }
-"""By what is kept or knocked out, and how."""
+"""Looks of the kinds of neurons, and of circuits at other positions or with other means."""
 
 DRAWN = {
     "faithfulness": ("faithfulness_mean", "mean_low", "mean_high"),

@@ -1,8 +1,8 @@
 """Mean activations of every neuron and head, by position from the last token (paper, section 4.3).
 
-The mean is taken over prompts that share no operand pair with any dataset: of all operators of a format
-together, and of each operator's template alone, where a position is the same word in every prompt. BOS is left
-out: its activations do not depend on the prompt, so it is never ablated.
+The mean is taken over prompts that share no operand pair with any dataset: once over all operators of a format,
+and once over each operator's template alone, where a position is the same word in every prompt. BOS is left out:
+its activations do not depend on the prompt, so it is never ablated.
 """
 
 from collections.abc import Sequence

@@ -85,7 +85,7 @@ def differing_table(
 ) -> pd.DataFrame:
     """Mean Jaccard of two cells' top k by what differs between them, and the operator-specific invariance.
 
-    Every comparison uses half of either cell's prompts, so that all rankings use equally many; the halves of one
+    Every comparison uses half of each cell's prompts, so that all rankings use equally many; the halves of one
     cell are disjoint. Intervals are normal, with the standard error of a bootstrap over the prompts within each
     half. If all resamples are equal, for example because no neuron is shared, the interval is that of the rule of
     three over the neurons of two sets.
