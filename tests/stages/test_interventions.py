@@ -18,6 +18,7 @@ from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.interventions import compute as interventions
 from form_invariance.stages.mean_cache import compute as mean_cache
+from form_invariance.statistics import bootstrap_weights
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,7 @@ def test_faithfulness_by_hand():
     good, bad = np.array([1.0, 1.0, 0.5]), np.array([0.5, 0.0, 0.4999])
     values = np.array([[0.75, 0.5, 0.1], [1.0, 1.0, 0.5], [0.5, 0.0, 0.4999]])
     np.testing.assert_allclose(interventions.faithfulness(values, good, bad)[0], [0.5, 0.5, np.nan])
-    summary = interventions.summarize(values, good, bad, 50, seed=0)
+    summary = interventions.summarize(values, good, bad, bootstrap_weights(3, 50, 0, "prompts"))
     np.testing.assert_allclose(summary["faithfulness_mean"], [0.5, 1, 0])
     low, value, high = (summary[one] for one in ("mean_low", "faithfulness_mean", "mean_high"))
     assert (low <= value + 1e-12).all()
@@ -230,7 +231,7 @@ def test_variance_is_matched_by_the_templates_own(tiny, run, monkeypatch):
 
 def test_intervals_of_accuracy_and_probability_hold_their_means():
     values = np.random.default_rng(0).random((3, 40))
-    found = interventions.mean_with_interval("accuracy", values, 300, seed=0)
+    found = interventions.mean_with_interval("accuracy", values, bootstrap_weights(40, 300, 0, "prompts"))
     mean, half = values.mean(1), 1.96 * values.std(1) / np.sqrt(40)
     np.testing.assert_allclose(found.pop("accuracy"), mean)
     np.testing.assert_allclose([*found.values()], [mean - half, mean + half], atol=0.03)

@@ -115,22 +115,19 @@ def faithfulness(values: np.ndarray, good: np.ndarray | float, bad: np.ndarray |
     return (values - bad) / np.where(np.abs(gap) < NEARLY_ZERO, np.nan, gap)
 
 
-def summarize(
-    values: np.ndarray, good: np.ndarray, bad: np.ndarray, resamples: int, seed: int
-) -> dict[str, np.ndarray]:
+def summarize(values: np.ndarray, good: np.ndarray, bad: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
     """Mean faithfulness of every run, with bootstrap intervals over prompts.
 
     Args:
         values: normalised logits, (runs, P).
         good, bad: normalised logits of the unmodified and of the fully ablated model, (P,).
+        weights: how often each prompt is in each bootstrap resample, (R, P).
 
     Returns:
         Columns faithfulness_mean, mean_low, mean_high, each (runs,).
     """
-    prompts = len(good)
     ratios = faithfulness(values, good, bad)
-    defined = ~np.isnan(ratios[0]) if len(ratios) else np.zeros(prompts, dtype=bool)
-    weights = bootstrap_weights(prompts, resamples, seed, "prompts")
+    defined = ~np.isnan(ratios[0]) if len(ratios) else np.zeros(len(good), dtype=bool)
     kept = weights[:, defined].sum(1)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = (weights[:, defined] @ ratios[:, defined].T) / kept[:, None]  # (R, runs)
@@ -142,13 +139,13 @@ def summarize(
     return {"faithfulness_mean": mean, "mean_low": mean_low, "mean_high": mean_high}
 
 
-def mean_with_interval(name: str, values: np.ndarray, resamples: int, seed: int) -> dict[str, np.ndarray]:
-    """Mean over prompts of values (runs, P), with its bootstrap interval over prompts.
+def mean_with_interval(name: str, values: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
+    """Mean over prompts of values (runs, P), with its interval by bootstrap weights (R, P).
 
     Returns:
         Columns NAME, NAME_low, NAME_high, each (runs,).
     """
-    resampled = bootstrap_weights(values.shape[1], resamples, seed, "prompts") @ values.T / values.shape[1]
+    resampled = weights @ values.T / values.shape[1]
     low, high = np.quantile(resampled, [0.025, 0.975], axis=0)
     return {name: values.mean(1), f"{name}_low": low, f"{name}_high": high}
 
@@ -156,12 +153,12 @@ def mean_with_interval(name: str, values: np.ndarray, resamples: int, seed: int)
 def _measured(readout: Readout, good: np.ndarray, bad: np.ndarray, choices: Choices) -> dict[str, np.ndarray]:
     """The summary's measured columns of a readout (sets, P), each (sets,)."""
     values = readout.normalized_logit.cpu().numpy()
-    bootstrap = choices.resamples, choices.draws.seed
+    weights = bootstrap_weights(len(good), choices.resamples, choices.draws.seed, "prompts")
     return {
-        **summarize(values, good, bad, *bootstrap),
+        **summarize(values, good, bad, weights),
         "normalized_logit": values.mean(1),
-        **mean_with_interval("accuracy", readout.correct.double().cpu().numpy(), *bootstrap),
-        **mean_with_interval("probability", readout.probability.cpu().numpy(), *bootstrap),
+        **mean_with_interval("accuracy", readout.correct.double().cpu().numpy(), weights),
+        **mean_with_interval("probability", readout.probability.cpu().numpy(), weights),
     }
 
 
