@@ -72,8 +72,8 @@ def operands_in(expression: str) -> list[str]:
 
 def check_task_fields(template: str, where: str, expression: str) -> None:
     """Check that a template has ``{a}``, has ``{b}`` if the expression contains b, and no other field."""
-    used, fields = set(operands_in(expression)), set(fields_of(template))
-    if not used <= fields or not "a" in fields <= {"a", "b"}:
+    needed = {"a", *operands_in(expression)}
+    if not needed <= set(fields_of(template)) <= {"a", "b"}:
         rule = f"the field {{a}}, the field {{b}} if the expression {expression!r} contains b, and no other field"
         _refuse(template, where, rule, OPERANDS)
 
