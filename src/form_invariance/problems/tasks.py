@@ -80,7 +80,7 @@ def pool(task: Task) -> pd.DataFrame:
     if task.digit is None:
         return problems
     # A minus sign is no digit.
-    long = (problems["answer"] >= 10**task.digit) if task.digit else (problems["answer"] >= 0)
+    long = problems["answer"] >= (10**task.digit if task.digit else 0)
     if not long.any():
         largest = problems["answer"].max()
         raise UserError(
