@@ -95,10 +95,11 @@ def format_correlation_table(cells: Mapping[Cell, Measured], resamples: int, see
         The format_correlation table; empty if there is one format.
     """
     layers = common_layers({cell: measured.effects for cell, measured in cells.items()}, [1])
-    weights = {
-        cell: np.vstack([np.ones(prompts), bootstrap_weights(prompts, resamples, seed, "disagreement", *cell)])
-        for cell, prompts in ((cell, measured.effects.prompts) for cell, measured in cells.items())
-    }
+    weights = {}  # (1 + R, P)
+    for cell, measured in cells.items():
+        prompts = measured.effects.prompts
+        drawn = bootstrap_weights(prompts, resamples, seed, "disagreement", *cell)
+        weights[cell] = np.vstack([np.ones(prompts), drawn])
     operators = dict.fromkeys(operator for _, operator in cells)
     of = {operator: {cell: cells[cell] for cell in cells if cell[1] == operator} for operator in operators}
     products = {operator: [_products(formats, layer) for layer in layers] for operator, formats in of.items()}

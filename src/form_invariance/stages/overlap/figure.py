@@ -36,6 +36,7 @@ from form_invariance.stages.overlap.table import (
     of_all_layers,
     with_another,
 )
+from form_invariance.tables.columns import ALL
 
 INPUTS = {
     "overlap": {"overlap": OVERLAP, "reliability": RELIABILITY, "operator_overlap": OPERATOR_OVERLAP},
@@ -70,7 +71,7 @@ DIFFER = {
 def differing(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """Overlap of two cells by what differs between them, and the operator-specific invariance."""
     table = tables["differing"]
-    table = table[table["operators"] == "all"]
+    table = table[table["operators"] == ALL]
     figure, ((left, right),) = style.panels(1, 2, height=2.0)
     figure.suptitle(f"{title}: do formats share more of one operator than of different ones?")
     overlaps = table[table["quantity"].isin([OVERLAPS, SHUFFLED])]
