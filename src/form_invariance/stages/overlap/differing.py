@@ -110,7 +110,7 @@ def differing_table(
             rows += [(k, *row) for row in _of_size(list(cells), values, resampled, chance, k * len(layers))]
         for name, values, resampled in _by_wording(cells, variants, ks, resamples, seed):
             for k, point, spread in zip(ks, values, resampled, strict=True):
-                value, half, _ = _mean(point, spread, k * len(layers))
+                (value, *_), half = _means(point, spread, k * len(layers))
                 rows.append((k, OVERLAPS, WORDING, name, point.shape[-1], value, value - half, value + half))
     return pd.DataFrame(rows, columns=list(DIFFERING.columns))
 
@@ -160,17 +160,17 @@ def _by_wording(
         yield name, values, resampled
 
 
-def _mean(point: np.ndarray, spread: np.ndarray, neurons: int) -> tuple[float, float, np.ndarray]:
-    """Mean Jaccard of some pairs of cells, half of its interval, and the means of the resamples, (R,).
+def _means(point: np.ndarray, spread: np.ndarray, neurons: int) -> tuple[np.ndarray, float]:
+    """Mean Jaccard of some pairs of cells, then that of every resample, (1 + R,), and half of the mean's interval.
 
     Args:
         point: Jaccards of random halves, (R, pairs).
         spread: Jaccards of resampled halves, (R, pairs).
         neurons: size of a cell's set.
     """
-    value, resampled = float(point.mean()), spread.mean(1)
+    means = np.array([point.mean(), *spread.mean(1)])
     # Two sets of n neurons with the Jaccard J have about (2 - J) n in their union.
-    return value, _half(np.array([value, *resampled]), UNSEEN / ((2 - value) * neurons)), resampled
+    return means, _half(means, UNSEEN / ((2 - means[0]) * neurons))
 
 
 def _half(values: np.ndarray, unseen: float) -> float:
@@ -191,12 +191,13 @@ def _of_size(
         neurons: size of a cell's set.
     """
     halves_of: dict[tuple[str, str], float] = {}
-    means: dict[tuple[str, str], np.ndarray] = {}  # the value, then that of every resample
+    means: dict[tuple[str, str], np.ndarray] = {}
     chance: dict[str, float] = {}
     for differs, operators, mask in _pairs(cells):
         if mask.any():
-            value, half, resampled = _mean(point[:, mask], spread[:, mask], neurons)
-            means[differs, operators], halves_of[differs, operators] = np.array([value, *resampled]), half
+            key = differs, operators
+            means[key], halves_of[key] = _means(point[:, mask], spread[:, mask], neurons)
+            value, half = means[key][0], halves_of[key]
             yield OVERLAPS, differs, operators, int(mask.sum()), value, value - half, value + half
         if differs == NOTHING:
             chance[operators] = float(shuffled[mask.diagonal()].mean())
