@@ -292,7 +292,7 @@ def test_tasks_on_numbers_that_no_operator_asks():
         ),
         (
             alone("plural", {"table": "none.csv"}, "{word}="),
-            rf"operators\.plural: .* none\.csv does not exist; a relative path starts in {re.escape(os.getcwd())}$",
+            rf"operators\.plural: .*none\.csv does not exist; a relative path starts in {re.escape(os.getcwd())}$",
         ),
         (
             alone("plural", {"table": str(ROOT / "config/tables/plural.csv")}, "{word} {wrod}="),

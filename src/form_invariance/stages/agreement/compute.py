@@ -6,11 +6,11 @@ or the same families. The null hypothesis permutes the sets of families over the
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
-from form_invariance.experiment.groups import every_two
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics.names import FAMILIES, MODES, SHARED
 
@@ -45,7 +45,7 @@ def statistics(sets: np.ndarray) -> dict[str, np.ndarray]:
     sets is undefined and left out.
     """
     everywhere = np.bitwise_and.reduce(sets)
-    pairs = [_jaccard(np.stack(pair)) for pair in every_two(sets)]
+    pairs = [_jaccard(np.stack(pair)) for pair in combinations(sets, 2)]
     return {
         "common": (everywhere != 0).mean(-1),
         "exact": ((sets == sets[:1]).all(0) & (sets[0] != 0)).mean(-1),
