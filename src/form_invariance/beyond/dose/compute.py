@@ -1,10 +1,10 @@
-"""What is lost along the dose: sets of every size are knocked out or kept alone, and compared with fair controls.
+"""The loss along the dose: sets of every size are knocked out or kept alone, and compared with fair controls.
 
-Everything is done at the last token, where the neurons were ranked. An ablated neuron takes its mean over prompts
-of the cell's template. A knockout changes what each late layer adds to the residual stream. Controls of equal norm
-make a change as large, for each prompt and layer. `direct` adds the changes of the unmodified run to the final
-residual stream alone, where no later layer reads them: neurons whose knockout costs as much this way write the
-answer.
+All interventions are at the last token, where the neurons were ranked. An ablated neuron takes its mean over
+prompts of the cell's template. A knockout changes what each late layer adds to the residual stream. Controls of
+equal norm make an equally large change, for each prompt and layer. `direct` adds the changes of the unmodified run
+only to the final residual stream, where no later layer reads them: neurons whose knockout costs equally much this
+way write the answer.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

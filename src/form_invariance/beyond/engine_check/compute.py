@@ -1,7 +1,7 @@
-"""The fast engine against TransformerLens: the same values twice, and how far they are from each other.
+"""The fast engine against TransformerLens: each value is computed by both, and the table has their difference.
 
 On a few prompts of each cell, logits, effects of single neurons, attribution, keep-only and transfer are
-computed once more, by hooks over whole sequences.
+computed again, by hooks over whole sequences.
 """
 
 import math

@@ -1,10 +1,10 @@
 """Do heuristics matter causally? Neurons are knocked out where their rule holds, and where it does not.
 
-In each prompt, those neurons of a family are ablated whose rule holds for its operands (as Nikankin et al. 2025
-do); on another run, as many neurons of the same family whose rule does not. The two runs are paired: the same
-prompt, the same layers, the same number of neurons. A neuron is on one side in some prompts and on the other side
-in others. So a neuron that matters everywhere adds nothing to the difference; only one that matters where its rule
-holds does.
+One run of each prompt ablates the neurons of a family whose rule holds for the operands (as Nikankin et al. 2025
+do). Another run ablates neurons of the same family whose rule does not hold. The two runs are paired: they have
+the same prompt, the same layers and the same number of neurons. A neuron's rule holds in some prompts and not in
+others. So a neuron that matters in all prompts adds nothing to the difference; a neuron that matters where its
+rule holds does.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

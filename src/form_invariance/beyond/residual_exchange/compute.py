@@ -2,10 +2,10 @@
 
 After one layer the last token of a prompt (the target) takes the residual stream that the last token of another
 prompt (the donor) has there. The later layers read this state and the target's own earlier positions. An exchange
-between the layer's attention and its MLP would be the same, because the MLP reads nothing but this state. Counted
-are the outputs that become the donor's answer, and those that stay the target's. Donors are answered right:
-another problem with another answer, in the same or in another format; a prompt of another operator; a prompt that
-copies a number; and, where the target is wrong, the same problem in another format.
+between the layer's attention and its MLP would be the same, because the MLP reads nothing but this state. We count
+the outputs that become the donor's answer, and those that remain the target's. Donors are answered right: another
+problem with another answer, in the same or in another format; a prompt of another operator; a prompt that copies a
+number; and, where the target is wrong, the same problem in another format.
 
 The own format's state *arrives* in the first layer where its donors decide at least half of the outputs. Two
 formats *meet* in the first such layer where the other format's donors decide at least `.8` of what the own
@@ -13,7 +13,8 @@ format's do. A target *leaves* in the last layer where its own answer survives i
 After the last layer nothing but the unembedding reads the state, so this layer counts for none of the three.
 
 A state may contain its format, and neurons of that format alone may read it. So formats that meet need not share
-neurons. Where copying donors decide as much, what has arrived is no more arithmetic than a copied number is.
+neurons. If donors that copy decide equally many outputs, the state that arrives shows no more arithmetic than a
+copied number.
 """
 
 from collections.abc import Callable, Iterator, Sequence

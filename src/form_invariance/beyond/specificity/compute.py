@@ -1,8 +1,8 @@
 """What else do the neurons do? Circuits and the best neurons are knocked out on other tasks (method, section 13).
 
-Everything is done at the last token, where the neurons were ranked. An ablated neuron takes its mean over prompts
-of the task itself. The mean over other tasks would move a neuron that is at rest in this one, and do damage
-that is not the loss of what the neuron does here.
+All interventions are at the last token, where the neurons were ranked. An ablated neuron takes its mean over
+prompts of the task itself. A mean over other tasks would move a neuron that is inactive in this one, and so cause
+a loss that is not due to the neuron's function here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
 """Whether a neuron carries the same heuristic families in every format (paper, section 4.5; method, section 9).
 
-A neuron has the families of its labels. Counted are the shared neurons whose formats have a family in common,
-or the same families. The null hypothesis permutes the sets of families over the neurons of each format. The module
-`correlation` compares the activations themselves.
+A neuron has the families of its labels. We count the shared neurons whose formats have a family in common, or
+equal sets of families. The null hypothesis permutes the sets of families over the neurons of each format. The
+module `correlation` compares the activations themselves.
 """
 
 from collections.abc import Mapping, Sequence

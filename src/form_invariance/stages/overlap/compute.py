@@ -1,9 +1,10 @@
 """Overlap of the formats' circuits, its chance level and its ceiling (method, sections 5 and 12.7).
 
-The Jaccard index of the formats' best k neurons of a layer: those that are among the best in every format over
-those that are in any. Chance is that of random sets of equal sizes, of all neurons or of each format's candidates,
-whichever is larger. Rankings are noisy, so the index is also measured with a part of each format's prompts, and
-between as many parts of one format's prompts, which is its ceiling.
+The Jaccard index of the formats' best k neurons of a layer is the number of neurons that are among the best in
+every format, divided by the number that are among the best in any. Chance is the index of random sets of equal
+sizes, drawn from all neurons or from each format's candidates, whichever is larger. Rankings are noisy, so the
+index is also measured with a part of each format's prompts, and between equally many parts of one format's
+prompts: its ceiling.
 """
 
 import warnings

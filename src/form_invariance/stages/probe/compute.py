@@ -3,8 +3,8 @@
 A probe is fitted to `resid_post` of correctly answered prompts of one or several formats. Its classes are the
 answers' tokens: whole numbers, digits, or the first tokens of words. Prompts are split by unordered operand pair
 (of a table, by row), over operators and formats together. Positions are counted from the last token (0), so that
-prompts of several lengths have the last ones in common. Probed are those that all prompts have, from the first one
-on at which an operator's prompts differ.
+prompts of several lengths have the last positions in common. The probed positions are those that all prompts have,
+from the first position at which an operator's prompts differ.
 """
 
 import json

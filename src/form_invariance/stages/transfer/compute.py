@@ -1,8 +1,8 @@
 """Cross-format transfer of the shared neurons' activations (paper, section 4.4; method, section 8).
 
 On a prompt that the model answers wrongly, the shared neurons take their last-token activations from a prompt
-of another format that it answers correctly, the donor. Counted are the answers that become right. The donor has
-the same operands (matched), other operands and the same answer, or another answer, which may come out
+of another format that it answers correctly, the donor. We count the answers that become right. The donor has the
+same operands (matched), other operands and the same answer, or another answer, which may come out
 (imposed). Without a donor, the neurons take their mean over prompts of the target's template.
 """
 
