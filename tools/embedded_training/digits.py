@@ -34,6 +34,11 @@ below, by
 `PYTHONPATH=tools python -m embedded_training --name {name} --config config/digits.yaml --output DIR`.
 The weights are stored in float16, and all figures below are of the stored ones.
 
+Rounding differs between processors and grows in training, so elsewhere the command gives other weights. On a
+second processor no tensor is equal (largest difference 0.38). Accuracies of trained and held-out pairs are equal,
+those with ablated neurons differ by up to 0.30. Of the 28 verdicts of `config/digits.yaml` (all operators, k = 50)
+25 are equal and none is reversed.
+
 | setting | value |
 |---|---|
 {settings}
