@@ -1,1 +1,1 @@
-"""What the Snakefile needs: the check of the configuration, job sizes, the digest of the source, the plan."""
+"""The Snakefile's helpers: checks of the configuration, job sizes, digests of the source, the plan."""

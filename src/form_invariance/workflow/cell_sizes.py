@@ -1,4 +1,4 @@
-"""A cell of the configuration as its costs see it: sizes of the model, tokens of a prompt, numbers of problems."""
+"""What the cost of a cell depends on: sizes of the model, tokens of a prompt, numbers of problems."""
 
 import re
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ class Size:
     """A model's sizes.
 
     Attributes:
-        inside: numbers in the matrices of all layers together.
+        inside: weights in the matrices of all layers together.
         d_mlp: neurons of a layer.
-        near: patches read out a tenth of the vocabulary.
+        near: whether a patch reads out only a tenth of the vocabulary.
         late_from: the first late layer, or half_depth.
     """
 
@@ -33,7 +33,7 @@ class Size:
 
     @property
     def late(self) -> int:
-        """Number of late layers; of a model whose layers are guessed, at least one."""
+        """Number of late layers; at least one, because the number of layers may be guessed."""
         first = self.layers // 2 if self.late_from == "half_depth" else int(self.late_from)
         return max(1, self.layers - first)
 
@@ -44,13 +44,13 @@ class Size:
 
     @property
     def patch(self) -> float:
-        """Operations of one patched neuron, in the mean over late layers."""
+        """Operations of one patched neuron, mean over late layers."""
         readout = (0.1 if self.near else 1) * self.unembedding
         return 2 * self.inside / self.layers * (self.late - 1) / 2 + readout
 
     @property
     def late_token(self) -> float:
-        """Operations of one token through the late layers, and of its logits."""
+        """Operations of one token through the late layers and the unembedding."""
         return 2 * self.inside * self.late / self.layers + self.unembedding
 
 
@@ -59,7 +59,7 @@ def size_of(model: Mapping[str, Any]) -> Size:
     c, near = known_sizes(model), model.get("readout", "near") == "near"
     if c is not None:
         return Size(c.n_layers * c.layer_parameters, c.d_model, c.d_mlp, c.vocabulary, c.n_layers, near)
-    # As in the Llamas of 1, 3, 8 and 70 billion parameters, whose vocabulary is one.
+    # Proportions of the Llama models with 1, 3, 8 and 70 billion parameters, which have one vocabulary.
     count = parameters(model)
     layers, inside = max(2, round(16 * (count / 1e9) ** (1 / 3))), 0.9 * count
     d_model = (inside / layers / 13) ** 0.5
@@ -67,7 +67,7 @@ def size_of(model: Mapping[str, Any]) -> Size:
 
 
 def tokens_of(template: str, digits: int = 1) -> int:
-    """About how many tokens a prompt has, with BOS: its words, signs and the operands' digits."""
+    """Approximate number of tokens of a prompt: BOS, words, signs and the operands' digits."""
     return 1 + len(re.findall(r"\w+|[^\w\s]", re.sub(r"\{[ab]\}", " 1" * digits, template)))
 
 
@@ -78,7 +78,7 @@ def _rows(task: TableTask) -> int:
 
 @cache
 def grid_pairs(task: Task, max_operand: int) -> int:
-    """Operand pairs of the grid of the heuristics: a digit's grid keeps the operator's limits."""
+    """Operand pairs of the heuristics' grid; for a digit of a result, only pairs in the operator's limits."""
     if not isinstance(task, Arithmetic) or task.digit is None:
         return max_operand**2
     return int((pool(task)[["a", "b"]] < max_operand).all(axis=1).sum())
@@ -86,7 +86,7 @@ def grid_pairs(task: Task, max_operand: int) -> int:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of the configuration as its costs see it: prompts of T tokens."""
+    """A cell of the configuration, with what its cost depends on."""
 
     config: Mapping[str, Any]
     size: Size
@@ -104,14 +104,14 @@ class Cell:
         return task_of(self.config["operators"][self.operator], self.config["operands"])
 
     def tokens_from(self, start: int) -> int:
-        """Tokens of a prompt from a character of its template on; where a digit is asked, digits are tokens."""
+        """Tokens of a prompt from a character of its template on; if a digit is asked, each digit is a token."""
         asks_digit = isinstance(self.task, Arithmetic) and self.task.digit is not None
         return tokens_of(
             self.template[start:], len(str(self.config["operands"]["operand_max"])) if asks_digit else 1
         )
 
     def problems(self, key: str) -> int:
-        """Problems that a key of the configuration asks for, at most as many as a table has rows."""
+        """Number of problems that a key of the configuration asks for, at most the rows of the table."""
         number: int = self.config[key]
         # `scout` estimates a run before it writes the tables.
         if isinstance(self.task, TableTask) and self.task.path.exists():
@@ -120,11 +120,11 @@ class Cell:
 
     @property
     def tokens(self) -> int:
-        """Tokens of a prompt from the first operand on; what comes before is run once for all prompts."""
+        """Tokens of a prompt from the first operand on; the text before it runs once for all prompts."""
         return self.tokens_from(self.template.find("{"))
 
     def passes(self, prompts: float) -> float:
-        """Operations of prompts through all layers."""
+        """Operations of this many prompts through all layers."""
         return prompts * 2 * self.size.inside * self.tokens
 
     def patches(self, prompts: float, draws: float) -> float:

@@ -1,7 +1,7 @@
-"""Which definitions changed, of a job that runs again for its code.
+"""Which definitions changed when a job runs again because of its code.
 
-Snakemake records a job's digest of code. A run keeps the digests of the definitions behind those that it uses, so
-that a later dry run can compare them by name.
+Snakemake records each job's digest of code. A run keeps the digests of the definitions in it, so that a later dry
+run can name the definitions that changed.
 """
 
 import json
@@ -23,11 +23,11 @@ _RUNS = 20
 _SHOWN = 5
 _CODE = re.compile(r"'([0-9a-f]{16})'")
 SAID = "code: "
-"""How a line begins that says what changed."""
+"""Start of the lines that name changed definitions."""
 
 
 def note() -> None:
-    """Keep the digests by definition of this run's codes."""
+    """Keep, for each digest of code in this run, the digests of its definitions."""
     codes = sorted(made())
     run = {"codes": codes, "definitions": {name: part for code in codes for name, part in made()[code].items()}}
     before = [old for old in _runs() if old != run]
@@ -35,7 +35,7 @@ def note() -> None:
 
 
 def _runs() -> list[Any]:
-    """The runs that are kept, the last one first; none where the file is broken, which a run writes anew."""
+    """The kept runs, the last one first; none if the file is broken, because the next run writes it anew."""
     with suppress(UserError, KeyError):
         return read_json(_KEPT)["runs"] if _KEPT.exists() else []
     return []
@@ -69,7 +69,7 @@ def _codes(values: Iterable[str]) -> Iterator[str]:
 
 
 def _changed(runs: list[Any], before: list[str], now: list[str]) -> Iterator[str]:
-    """The names whose digests differ between the last run with a code and the code of now."""
+    """The definitions that differ between a job's code now and the last run that had its former code."""
     if len(before) == 1 and len(now) == 1:
         kept = next((run["definitions"] for run in runs if before[0] in run["codes"]), None)
         if kept is not None:

@@ -31,8 +31,9 @@ _READ_SLOWLY = (
     *("k", "best_k", "specificity_k", "candidates", "late_from", "k_shown"),
     *("census_pairs", "train_prompts", "eval_prompts"),
 )
-"""The keys that the slow checks see."""
-_REMEMBERED = 20  # configurations without mistakes
+"""The keys that the slow checks read."""
+_REMEMBERED = 20
+"""How many configurations without mistakes are remembered."""
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -46,7 +47,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def _check_texts(value: Any, key: str = "") -> None:
-    """Check that a command can take every text of a configuration as an argument."""
+    """Check that every text of a configuration can be an argument of a command."""
     if isinstance(value, Mapping | list):
         for name, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
             _check_texts(inner, f"{key}.{name}" if key else str(name))
@@ -74,7 +75,7 @@ def _check_names(config: Mapping[str, Any]) -> None:
 
 
 def _tasks(config: Mapping[str, Any]) -> dict[str, Task]:
-    """What each operator asks; a table must be readable."""
+    """The task of each operator; a table must be readable."""
     tasks = {}
     for name, operator in config["operators"].items():
         with under(f"operators.{name}"):
@@ -91,7 +92,7 @@ def _tasks(config: Mapping[str, Any]) -> dict[str, Task]:
 
 
 def _check_templates(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
-    """Every operator needs a template in every format, and every template its operator's fields."""
+    """Check that a format has a template for every operator, and that all texts have their operator's fields."""
     for name, format_settings in config["formats"].items():
         templates, variants = format_settings["templates"], format_settings.get("variants", {})
         for operator in config["operators"]:
@@ -118,7 +119,7 @@ def _check_templates(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> No
 
 
 def _check_numbers(config: Mapping[str, Any]) -> None:
-    """Check the values that limit one another."""
+    """Check the numbers that limit one another."""
     for kind in ("operand", "answer"):
         low, high = (config["operands"][f"{kind}_{end}"] for end in ("min", "max"))
         if low > high:
@@ -135,7 +136,7 @@ def _check_numbers(config: Mapping[str, Any]) -> None:
 
 
 def template_of(config: Mapping[str, Any], name: str, operator: str) -> str:
-    """The template of a cell, or the text of a variant, FORMAT~N."""
+    """The template of a cell, or the text of a variant if the format is FORMAT~N."""
     form, _, number = name.partition(VARIANT)
     format_settings = config["formats"][form]
     text: str = (
@@ -147,7 +148,7 @@ def template_of(config: Mapping[str, Any], name: str, operator: str) -> str:
 
 
 def measured_variants(config: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The cells of the variants that are ranked: (FORMAT~N, operator)."""
+    """The cells (FORMAT~N, operator) of the variants that are ranked."""
     ranked_operators = [
         operator for operator in config["operators"] if operator in config.get("variant_operators", [])
     ]
@@ -160,7 +161,7 @@ def measured_variants(config: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _check_variants(config: Mapping[str, Any]) -> None:
-    """Check variant_operators for misspellings, and that operators which give partners have enough variants."""
+    """Check the spelling of variant_operators; partners of other operators need a variant of the same number."""
     for operator in config.get("variant_operators", []):
         check_spelling("variant_operators", operator, "an operator", config["operators"])
     for cell, operator in measured_variants(config):
@@ -175,7 +176,7 @@ def _check_variants(config: Mapping[str, Any]) -> None:
 
 
 def _check_tasks(config: Mapping[str, Any]) -> None:
-    """Check the names and fields of the tasks on numbers, and that the plain text exists."""
+    """Check names, tasks and templates of specificity_tasks, and that the plain text exists."""
     for name, task in config.get("specificity_tasks", {}).items():
         key = f"config key specificity_tasks.{name}"
         check_name(name, "operators", "config key specificity_tasks")
@@ -195,7 +196,7 @@ def _check_tasks(config: Mapping[str, Any]) -> None:
 
 
 def _digest(config: Mapping[str, Any]) -> str:
-    """Digest of the keys that the slow checks see, and of the states of the files that these name."""
+    """Digest of the keys that the slow checks read, and of the states of the files that the keys name."""
     files = [Path(table) for table in tables_of(config)]
     for model in config["models"].values():
         folder = known_folder(model)
@@ -209,8 +210,8 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
 
     Args:
         schema: JSON schema of the configuration.
-        remembered: file with the digests of the last configurations without mistakes. The slow checks (tokenizers,
-            operand pools) are not repeated for them.
+        remembered: file with digests of the last configurations without mistakes, for which the slow checks
+            (tokenizers, operand pools) are not repeated.
     """
     check_schema(config, schema)
     _check_texts(config)
@@ -232,9 +233,9 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
 
 
 def _check_slowly(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
-    """The checks that read tokenizers and make operand pools; they see the keys of `_READ_SLOWLY` alone."""
+    """The checks that read tokenizers and make operand pools. `config` has only the keys of `_READ_SLOWLY`."""
     check_models(config, {cell: template_of(config, *cell) for cell in measured_variants(config)})
-    # After the tokenizers' checks, which limit the operands: a pool contains all pairs of operands.
+    # After the tokenizers' checks, which limit the operands, because a pool contains all pairs of operands.
     for name, task in tasks.items():
         problems = pool(task)
         with under(f"operators.{name}"):
@@ -251,10 +252,10 @@ def _check_slowly(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
 
 
 def read(user_config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The default configuration, its top-level keys replaced by the user's, checked.
+    """The default configuration with its top-level keys replaced by the user's, checked.
 
     Args:
-        folder: holds config.yaml, the default, and schemas/config.schema.yaml.
+        folder: contains config.yaml, the default, and schemas/config.schema.yaml.
 
     Raises:
         UserError: at the first mistake.

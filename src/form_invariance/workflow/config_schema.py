@@ -1,7 +1,7 @@
-"""Check the keys and types of a configuration by its JSON schema, and names; word each mistake as a sentence.
+"""Check a configuration's names, and its keys and types by a JSON schema; report a mistake in one sentence.
 
-Not by jsonschema's `best_match`: it quotes regular expressions and names neither similar keys nor alternatives.
-What a value must be is the description in its schema.
+jsonschema's `best_match` is not used, because it quotes regular expressions and names neither similar keys nor
+alternatives. A message says what a value must be in the words of the schema's `description`.
 """
 
 import difflib
@@ -18,14 +18,14 @@ RESERVED = {
     "operators": ("all", "other_operators", "own", "text"),
     "formats": ("all", "shared", "transfer"),
 }
-"""Other folders of the results, and words of the tables, by the key of the configuration."""
+"""Names that the results' folders and tables use otherwise, by the key of the configuration."""
 
 
 def check_schema(config: Mapping[str, Any], schema: Mapping[str, Any], name: str = "config") -> None:
     """Check keys and types.
 
     Args:
-        name: of the configuration, for messages.
+        name: name of the configuration in messages.
     """
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend
@@ -65,8 +65,8 @@ def check_name(name: str, section: str, where: str) -> None:
     """Check a name.
 
     Args:
-        section: the key of the configuration that such names are under.
-        where: for the message.
+        section: key of the configuration: models, operators or formats.
+        where: start of the message.
     """
     if not NAME.fullmatch(name):
         raise UserError(
@@ -78,7 +78,7 @@ def check_name(name: str, section: str, where: str) -> None:
 
 
 def hint(word: object, known_words: Collection[str], otherwise: str, similarity: float = 0.6) -> str:
-    """Ask after the known word that is most similar to a misspelt one; `otherwise` if no known word is similar."""
+    """A question with the known word most similar to a misspelt one; `otherwise` if no known word is similar."""
     similar = difflib.get_close_matches(str(word), known_words, n=1, cutoff=similarity)
     return f"did you mean {similar[0]!r}?" if similar else otherwise
 

@@ -1,8 +1,7 @@
-"""The definitions of a Python file: what of them can change a result, and the names that they use.
+"""The definitions of a Python file: the code in them that can change a result, and the names that they use.
 
-A definition is a function, a class or a constant of a module. Docstrings, texts of the user's mistakes and of
-help, and types for checkers change no result. (A preflight writes the text of a mistake into its table; then the
-run stops.)
+A definition is a function, a class or a constant of a module. Docstrings, messages of a `UserError`, help texts
+and types for checkers change no result. (A preflight writes a message into its table, but then the run stops.)
 """
 
 import ast
@@ -13,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 _WITH_TYPES = "command"
-"""End of the names of modules whose functions' types are read when they run (`cli`)."""
+"""End of the names of modules of commands: `cli` reads the types of their functions' arguments."""
 _BLOCKS = (ast.For, ast.While, ast.If, ast.With, ast.Try)
 """Statements of a module that count whenever it is imported, whatever they bind."""
 LOOSE = ""
@@ -21,7 +20,7 @@ LOOSE = ""
 ALL = "*"
 
 Reference = tuple[str, str]
-"""A module, and the name of a definition in it; `ALL` for all of them."""
+"""A module and the name of a definition in it, or `ALL`."""
 
 
 @dataclass
@@ -29,10 +28,10 @@ class Definition:
     """The statements that bind a name of a module.
 
     Attributes:
-        parts: their syntax, in order.
-        names: in them.
-        attributes: NAME.attribute in them.
-        imports: inside them, by alias.
+        parts: the syntax of the statements, in order.
+        names: names in the statements.
+        attributes: (NAME, attribute) for each NAME.attribute in them.
+        imports: imports in them, by alias.
     """
 
     parts: list[str] = field(default_factory=list)
@@ -41,7 +40,7 @@ class Definition:
     imports: dict[str, Reference] = field(default_factory=dict)
 
     def digest(self, imports: Mapping[str, Reference]) -> str:
-        """Digest of what can change a result; `imports` of its module say what its names are."""
+        """Digest of `parts`, and of the origins of the names; `imports` are those of the module."""
         origins = {**imports, **self.imports}
         imported = origins.keys() & (self.names | {name for name, _ in self.attributes})
         return digest("\0".join([*self.parts, *(repr((name, origins[name])) for name in sorted(imported))]))
@@ -75,7 +74,7 @@ def read(path: Path) -> Source:
         if isinstance(statement, _BLOCKS):
             names.add(LOOSE)
             source.imports.update(definition.imports)
-        # A docstring leaves nothing.
+        # A docstring has no parts.
         for name in sorted(names) if definition.parts else ():
             merged = source.definitions.setdefault(name, Definition())
             merged.parts += definition.parts
@@ -99,7 +98,7 @@ def bound(statement: ast.stmt) -> set[str]:
 
 
 def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, Reference]]:
-    """What a statement imports, by alias: modules, and members of modules (which may be modules, too)."""
+    """What a statement imports, by alias: modules, and members of modules, which may be modules, too."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             yield alias.asname or alias.name.partition(".")[0], (alias.name, ALL)
@@ -118,12 +117,12 @@ def _changes_nothing(node: ast.AST) -> bool:
 
 
 def _is_error(node: ast.AST) -> bool:
-    """Whether a node makes the error of a user's mistake, which ends a command without a result."""
+    """Whether a node makes a `UserError`, which ends the command without a result."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "UserError"
 
 
 def _add(definition: Definition, node: ast.AST, with_types: bool, in_class: bool) -> None:
-    """Add a node and all that it contains to a definition.
+    """Add a node, with the nodes inside it, to a definition.
 
     Args:
         with_types: whether the types of arguments count.

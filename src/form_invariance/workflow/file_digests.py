@@ -1,7 +1,7 @@
-"""sha256 of the user's files, by which rules know what changed: a table, a text, the files of a local model.
+"""sha256 of the user's files: tables, a text, the files of local models. A rule re-runs when a digest changes.
 
-Not by time stamps: a file may be replaced by an older one. A model has gigabytes, so a digest is kept until the
-file's inode, size or times change. Nobody can set the time of the last change (ctime) back.
+Time stamps are not enough, because a file may be replaced by an older one. A model has gigabytes, so a digest is
+kept until the file's inode, size or times change. Nobody can set the time of the last change (ctime) back.
 """
 
 import hashlib
@@ -21,16 +21,16 @@ from form_invariance.workflow.rule_options import tables_of
 _KEPT = Path(".snakemake/form_invariance_files.json")
 
 Digests = Mapping[str, str]
-"""By the path of a file."""
+"""Digests by the path of a file."""
 
 
 def tables_and_text(config: Mapping[str, Any]) -> list[str]:
-    """The files of the user that a configuration names, without its models."""
+    """The user's tables and text that a configuration names."""
     return [*tables_of(config), *filter(None, [config.get("specificity_text")])]
 
 
 def of_model(model: Mapping[str, Any]) -> list[str]:
-    """The files of a model in a folder on this machine; none of a hub id, whose revision says what it is."""
+    """The files of a local model. A hub id has none: its revision identifies the model."""
     folder = local_folder(model["source"])
     return [] if folder is None else list(map(str, files_read(folder)))
 
@@ -39,7 +39,7 @@ def digests(config: Mapping[str, Any], begun: Digests) -> dict[str, str]:
     """The digests of all files that a checked configuration names.
 
     Args:
-        begun: the digests with which a run began, for its jobs.
+        begun: in a job of a cluster, the digests that its run began with; they are not computed again.
     """
     models = [path for model in config["models"].values() for path in of_model(model)]
     paths = dict.fromkeys([*tables_and_text(config), *models])
@@ -51,7 +51,7 @@ def digests(config: Mapping[str, Any], begun: Digests) -> dict[str, str]:
 
 
 def _kept() -> dict[str, list[str]]:
-    """The digests of earlier runs with the states of their files; none where this cannot be read."""
+    """The digests of earlier runs with the states of their files; empty if the file cannot be read."""
     try:
         return {path: record for path, record in read_json(_KEPT).items() if isinstance(record, list)}
     except UserError:
@@ -59,12 +59,12 @@ def _kept() -> dict[str, list[str]]:
 
 
 def state_of(file: os.stat_result) -> str:
-    """What cannot stay equal while a file's content changes."""
+    """Inode, size and times of a file. They change whenever its content does."""
     return f"{file.st_ino} {file.st_size} {file.st_mtime_ns} {file.st_ctime_ns}"
 
 
 def _digest(path: str, kept: list[str] | None) -> list[str]:
-    """The digest of a file, and the state of the file that has it."""
+    """The digest and the state of a file; `kept` if the state is the same."""
     try:
         with open(path, "rb") as file:
             now = state_of(os.fstat(file.fileno()))

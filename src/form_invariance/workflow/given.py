@@ -1,4 +1,4 @@
-"""The user's configuration: files, and the KEY=VALUE items of `--config`, which are read as strictly as files."""
+"""The user's configuration: files, and the KEY=VALUE items of `--config`, read as strictly as files."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -24,7 +24,9 @@ def merged(files: Iterable[Path | str], items: Iterable[str]) -> dict[str, Any]:
 
 
 def with_items(config: dict[str, Any], files: Iterable[Path | str], items: Iterable[str]) -> dict[str, Any]:
-    """What Snakemake has read, but for the values of the items, which it reads by rules of its own.
+    """The configuration that Snakemake has read, but with the items as `merged` reads them.
+
+    Snakemake reads items by rules of its own.
 
     Raises:
         UserError: as `merged`.
@@ -34,9 +36,10 @@ def with_items(config: dict[str, Any], files: Iterable[Path | str], items: Itera
 
 
 def left_out(config: Mapping[str, Any], default: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each block of the default of which a configuration leaves out names: a key replaces all.
+    """A warning for `operators` and for `formats`, if the configuration lacks names of the default.
 
-    None where both blocks differ and no expression is added: tables, digits or a choice are another experiment.
+    There is none if both keys were changed and no new operator is an expression: that is another experiment, not
+    an addition to the default.
     """
     changed = [key for key in ("operators", "formats") if config[key] != default[key]]
     expressions = {name for name, operator in config["operators"].items() if expression_of(operator)}

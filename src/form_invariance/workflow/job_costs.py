@@ -1,7 +1,7 @@
-"""What a job costs, before it has ever run: floating-point operations and weights to read, or seconds on tables.
+"""The cost of a job that never ran: floating-point operations and weights to read, or seconds on tables.
 
-Where a quantity is known only after an earlier stage (how many neurons are shared, how many pairs can be
-transferred), the largest likely one is taken.
+A quantity that is known only after an earlier stage (numbers of shared neurons, of pairs that can be transferred)
+has its largest likely value.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from form_invariance.workflow.job_sizes import kind, parameters
 from form_invariance.workflow.rule_options import dose_sizes, task_sizes
 
 RATES = {"float32": 40e12, "tf32": 200e12, "bfloat16": 400e12}
-"""Assumed floating-point operations per second of a GPU: about half of an H200's peak."""
+"""Assumed floating-point operations per second of a GPU: about half of the peak of an H200."""
 BYTES = {"float32": 4, "tf32": 4, "bfloat16": 2}
 READING = 1e9
 """Assumed bytes of weights that a job reads per second."""
@@ -28,13 +28,13 @@ ACTIVATIONS = 1
 STARTING = 20
 """Assumed seconds in which a job imports its libraries."""
 GROUPED = 4
-"""Cells of a stage and model that one job of a cluster runs in turn (workflow/profiles/slurm)."""
+"""Cells of a stage and model that one job of a cluster runs one after another (workflow/profiles/slurm)."""
 FORKING, CACHED = 3, 5e9
-"""Assumed seconds in which the next of them starts, and bytes of weights per second that the main memory holds."""
+"""The same for the group's other cells: seconds to start, and bytes of weights per second, now in main memory."""
 A_MAP, A_PAIR = 3e-3, 1.1e-7
-"""Assumed seconds of a core to label a neuron by its two maps: for the maps, and for each of their pairs."""
+"""Assumed seconds of a core to label a neuron by its two maps: a constant, and for each pair of operands."""
 A_RANDOM_MAP, A_RANDOM_PAIR, A_PERMUTATION = 3e-4, 7e-8, 5e-8
-"""The same of a random map, and for a permuted set of families."""
+"""The same for a random map, and seconds for a permuted set of families."""
 MOST_PROCESSES = 8
 
 
@@ -44,13 +44,13 @@ def _census(cell: Cell) -> float:
 
 
 def _grid(cell: Cell) -> float:
-    # Prompts with one first operand share their tokens up to the second.
+    # Prompts with the same first operand share their tokens up to the second operand.
     pairs = grid_pairs(cell.task, cell.config["heuristic_max_operand"])
     return pairs * 2 * cell.size.inside * cell.tokens_from(cell.template.rfind("{"))
 
 
 def _fits(size: Size, examples: float, probes: float) -> float:
-    """Operations of probes after every layer: each chooses its shrinkage and is fitted twice."""
+    """Operations of probes after every layer: choosing the shrinkage and two fits cost as much as three fits."""
     small, large = sorted((size.d_model, examples))
     return 3 * probes * size.layers * 2 * small**2 * (large + small / 3)
 
@@ -67,7 +67,7 @@ def _probe_across(cell: Cell) -> float:
 
 
 def _arrival_probes(cell: Cell) -> float:
-    # Two points of a layer and about seven targets.
+    # Probes read two points of each layer, and have about seven targets.
     prompts = cell.problems("probe_prompts")
     return cell.passes(prompts) + _fits(cell.size, prompts, 2 * 7)
 
@@ -77,7 +77,7 @@ def _patching(cell: Cell) -> float:
 
 
 def _controls(config: Mapping[str, Any]) -> int:
-    """Sets of neurons of one circuit size: the circuit, whole and by halves of the prompts, and its controls."""
+    """Number of neuron sets of one circuit size: the circuit, its two halves of the prompts, and controls."""
     seeds = ("matched_seeds" if control.matched_by else "random_seeds" for control in CONTROLS.values())
     return 3 + sum(int(config[name]) for name in seeds)
 
@@ -85,7 +85,7 @@ def _controls(config: Mapping[str, Any]) -> int:
 def _interventions(cell: Cell) -> float:
     config, size = cell.config, cell.size
     runs = len(INTERVENED) * len(config["k"]) * (_controls(config) + 2) * config["eval_prompts"]
-    # What all prompts share runs once for each set.
+    # The text that all prompts share runs once for each set.
     tokens = cell.tokens + tokens_of(cell.template[: cell.template.find("{")]) / config["eval_prompts"]
     everywhere = 2 * size.inside * (size.late - 1) / size.layers * tokens + size.unembedding
     return runs * (everywhere + size.late_token)
@@ -97,24 +97,24 @@ def _neuron_effects(cell: Cell) -> float:
 
 
 def _promoted_tokens(cell: Cell) -> float:
-    # Once a model and operator, not once a format.
+    # It runs once for each model and operator, so each format has a share.
     return cell.config["k_shown"] / 2 * cell.size.late * cell.size.unembedding / len(cell.config["formats"])
 
 
 def _transfer(cell: Cell) -> float:
     config = cell.config
     copying = any(map(copies, config.get("specificity_tasks", {}).values()))
-    # Six conditions have circuits by halves too, and as many copying donors.
+    # Six conditions also exist with circuits by halves, and six more with copying donors.
     conditions = len(config["k"]) * (_controls(config) + 6 + 6 * copying) + 10
     pairs = config["transfer_pairs"] * (len(config["formats"]) - 1)
-    # The target, its donor, and donors of the other conditions, who are asked first
+    # Passes of the target, its donor, and donors of other conditions, which must answer before they are used.
     return cell.passes((4 + copying) * pairs) + pairs * conditions * cell.size.late_token
 
 
 def _dose(cell: Cell) -> float:
     config = cell.config
     operators, formats, draws = len(config["operators"]), len(config["formats"]), config["matched_seeds"]
-    # All that is ranked also by halves of both kinds, but not others' best kept alone; controls; parts of the best
+    # Rankings, also by halves of both kinds except others' best kept alone; controls; parts of the best.
     others = (operators - 1) * (formats - 1)
     ranked = 5 * (operators + formats + others) + 5 * (1 + formats) + others
     sets = ranked + len(MATCHED) * draws * (operators + 2) + 5 * draws + 10
@@ -122,7 +122,7 @@ def _dose(cell: Cell) -> float:
 
 
 def _specificity(cell: Cell) -> float:
-    # Once a format: an operator has its share of the tasks' prompts.
+    # It runs once for each format, so each operator has a share of the tasks' prompts.
     config = cell.config
     others, sets = len(config.get("specificity_tasks") or {}), 10 + len(MATCHED) * config["matched_seeds"]
     prompts, size = max(MOST, config["eval_prompts"]), cell.size
@@ -133,16 +133,16 @@ def _specificity(cell: Cell) -> float:
 
 
 def _family_knockout(cell: Cell) -> float:
-    # Three kinds of neurons, about five families, two sets of each
+    # Three kinds of neurons, about five families, two sets for each.
     prompts = 4 * cell.config["eval_prompts"]
     return 2 * cell.passes(prompts) + 3 * 5 * 2 * prompts * cell.size.late_token
 
 
 def _residual_exchange(cell: Cell) -> float:
     config, size = cell.config, cell.size
-    # A donor of each format, of another operator, and one that copies; half of the targets that may be repaired
+    # Donors of each format, of another operator and of a copying task; donors that repair half of the targets.
     donors = len(config["formats"]) + 2 + (len(config["formats"]) - 1) / 2
-    # After each layer; half of the layers run then.
+    # The state is exchanged after each layer, and on average half of the layers run after it.
     moved = size.layers * (size.inside + size.unembedding)
     return config["eval_prompts"] * donors * moved + cell.passes((donors + 1) * config["eval_prompts"])
 
@@ -150,14 +150,14 @@ def _residual_exchange(cell: Cell) -> float:
 def _head_exchange(cell: Cell) -> float:
     config, size = cell.config, cell.size
     donors = config["eval_prompts"] * len(config["formats"])
-    # Each head alone and, on half of the prompts, with all before it. A head has 64 dimensions.
+    # Each head is exchanged alone and, on half of the prompts, with all better heads. A head has 64 dimensions.
     runs = 1.5 * size.d_model / 64
-    # The last third of the layers; each prompt runs as a target and, once for an operator, as a donor.
+    # The last third of the layers runs. Each prompt also runs as a target and, once for each operator, as a donor.
     return donors * runs * (size.inside * 2 / 3 + size.unembedding) + cell.passes(2 * config["eval_prompts"])
 
 
 def _engine_check(cell: Cell) -> float:
-    # In one operator of each format, two prompts, and four rows for each of its share of the late layers.
+    # Each format has one operator, two prompts, and four rows in each layer of its share of the late layers.
     formats, operators = (len(cell.config[name]) for name in ("formats", "operators"))
     return cell.passes(2 * 7 + 4 * cell.size.late / formats) / operators
 
@@ -166,13 +166,13 @@ GROUPED_RULES = (
     *("census", "probe", "attribution", "patching", "mean_cache", "interventions", "neuron_effects"),
     *("row_activations", "transfer", "activation_maps", "precision", "residual_exchange", "dose"),
 )
-"""Rules of which one job of a cluster runs several cells."""
+"""Rules whose cells a job of a cluster runs in groups."""
 
 OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "census": _census,
     "probe": _probe,
     "probe_across": _probe_across,
-    # Of a clean prompt backwards, too, which takes twice as long
+    # Clean prompts also run backwards, which takes twice as long.
     "attribution": lambda cell: 4 * cell.passes(cell.config["train_prompts"]),
     "patching": _patching,
     "mean_cache": lambda cell: cell.passes(cell.config["mean_cache_prompts"] / len(cell.config["operators"])),
@@ -195,7 +195,7 @@ OPERATIONS: dict[str, Callable[[Cell], float]] = {
 
 
 def operations(rule: str, config: Mapping[str, Any], model: str, wildcards: Mapping[str, str]) -> float:
-    """Operations of a job over its cells: those of its wildcards, or all."""
+    """Operations of a job, summed over the cells that match its wildcards."""
     size = replace(size_of(config["models"][model]), late_from=config["late_from"])
     formats = [wildcards["format"]] if "format" in wildcards else list(config["formats"])
     operators = [wildcards["operator"]] if "operator" in wildcards else list(config["operators"])
@@ -211,7 +211,7 @@ def rate_of(model: Mapping[str, Any], on_gpu: bool) -> float:
 def reading_seconds(model: Mapping[str, Any], rule: str = "", *, on_gpu: bool = True) -> float:
     """Assumed seconds in which a job starts and reads a model's weights; the mean over the cells of a group.
 
-    Jobs on this machine's CPU start from a process that has imported the libraries, after the first one.
+    Jobs on this machine's CPU, except the first, start from a process that has imported the libraries.
     """
     weights = parameters(model) * BYTES[model.get("dtype", "float32")]
     first, next_ones = STARTING + weights / READING, FORKING + weights / CACHED
@@ -221,29 +221,29 @@ def reading_seconds(model: Mapping[str, Any], rule: str = "", *, on_gpu: bool = 
 
 
 def expected_seconds(config: Mapping[str, Any], rule: str, wildcards: Mapping[str, str]) -> float:
-    """Assumed seconds of a job that runs a model on a cluster: on a GPU, unless the configuration says the CPU."""
+    """Assumed seconds of a job that runs a model on a cluster, on a GPU unless the model's `device` is cpu."""
     model = config["models"][wildcards["model"]]
     work = operations(rule, config, wildcards["model"], wildcards) if rule in OPERATIONS else 0
     return work / rate_of(model, kind(model) == "gpu") + reading_seconds(model, rule)
 
 
 def gpu_gigabytes(model: Mapping[str, Any], config: Mapping[str, Any]) -> float:
-    """GPU memory that a model's largest job needs: weights, in float32 if that is compared, and activations."""
+    """GPU memory in GB of a model's largest job: activations and weights, in float32 if that is compared."""
     dtype = model.get("dtype", "float32")
     size = BYTES["float32" if config["precision_prompts"] else dtype]
     return parameters(model) * size / 1e9 + ACTIVATIONS
 
 
 def table_seconds(config: Mapping[str, Any], model: str) -> dict[str, float]:
-    """Assumed seconds of a core of every rule without a model whose jobs may take more than a minute.
+    """Assumed seconds of a core, by rule, of jobs that run no model and may take more than a minute.
 
     Args:
-        model: its name in the configuration; a job of all models is of none.
+        model: its name in the configuration; a job for all models, with another name, has the first model's size.
     """
     models = config["models"]
     size = replace(size_of(models.get(model, next(iter(models.values())))), late_from=config["late_from"])
     pairs, shared = config["heuristic_max_operand"] ** 2, config["k_shown"] / 2 * size.late
-    # The shared neurons' activations are labelled once more when shuffled.
+    # The shared neurons are labelled again with shuffled activations.
     maps = 2 * shared + len(BASELINES) * min(shared, MOST_BASELINES)
     sets = maps * len(config["formats"]) * len(MODES)
     return {
@@ -254,5 +254,5 @@ def table_seconds(config: Mapping[str, Any], model: str) -> dict[str, float]:
 
 
 def labelling_processes(config: Mapping[str, Any], model: str) -> int:
-    """Processes of a job that labels neurons: one for each of its minutes."""
+    """Processes of a job that labels neurons: one for each minute that it takes on one core."""
     return max(1, min(MOST_PROCESSES, int(table_seconds(config, model)["heuristics"] // 60)))

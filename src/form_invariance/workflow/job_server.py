@@ -1,9 +1,9 @@
 """A server for the commands of a run: it imports the libraries once, and forks a process for each command.
 
-Importing PyTorch, pandas and seaborn takes longer than most jobs of a small model. `serve` starts the server and a
-program, usually Snakemake; `begin` starts one for a group of jobs on a cluster. Each `python -m form_invariance
-COMMAND` asks the server to run COMMAND in a fork (`ask`). The fork takes over the folder, the environment and the
-open files of the process that asked, and ends with it.
+Importing PyTorch, pandas and seaborn takes longer than most jobs of a small model. `serve` starts a server and a
+program, usually Snakemake; `begin` starts a server for a group of jobs on a cluster. A command asks the server to
+run it in a fork (`ask`). The fork takes over the folder, the environment and the open files of the process that
+asked, and ends with it.
 """
 
 import gc
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
 ADDRESS = "FORM_INVARIANCE_JOB_SERVER"
 """The environment variable that names the server's socket and, after a colon, the package that it has imported."""
 THREADS = "OMP_NUM_THREADS"
-"""Libraries read it when they are imported, so a command that wants several threads runs by itself."""
+"""Libraries read it when they are imported, so a command that needs several threads does not run in a fork."""
 MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
-"""glibc keeps what a job frees for its next tensor: to take it from the kernel anew costs a fifth of the time."""
+"""glibc then keeps freed memory for the next tensor. To get it from the kernel anew costs a fifth of the time."""
 LIBRARIES = (
     *("pyarrow.pandas_compat", "matplotlib.backends.backend_pdf"),
     "transformers.models.auto.tokenization_auto",
 )
-"""What commands import only where they need it."""
+"""Modules that commands import only where they need them."""
 KILLED = 137
 _begun: list["subprocess.Popen[bytes]"] = []
-"""Servers of this process: as long as they are referred to, their standard input is open."""
+"""Servers of this process. This reference keeps their standard input open, at whose end they stop."""
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SIZE = struct.Struct("!Q")
 
 
 def ask(argv: Sequence[str]) -> int | None:
-    """Let the server run a command and wait for it; None if the environment names no server that can run it.
+    """Let the server run a command and wait for it; None if the environment names no server for it.
 
     Returns:
         The command's exit status, `KILLED` if it was killed.
@@ -55,7 +55,7 @@ def ask(argv: Sequence[str]) -> int | None:
     address = Path(server_name.removesuffix(f":{_PACKAGE}"))
     with socket.socket(socket.AF_UNIX) as connection:
         try:
-            # The path of a socket has at most 107 bytes, a name in its folder few.
+            # The path of a socket has at most 107 bytes, so it is only a name in the working folder.
             with chdir(address.parent):
                 connection.connect(address.name)
         except OSError:
@@ -71,13 +71,13 @@ def ask(argv: Sequence[str]) -> int | None:
 
 
 def serve(program: Sequence[str]) -> int:
-    """Run a program, with a server for the commands that it starts; the program's exit status."""
+    """Run a program, with a server for the commands that it starts. Returns the program's exit status."""
     import subprocess
 
     server, address = _start()
     try:
         process = subprocess.Popen([*program], env={**os.environ, ADDRESS: address})
-        # Ctrl-C reaches the program as well, which decides what follows.
+        # Ctrl-C reaches the program, too, and the program decides what to do.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         return process.wait()
@@ -86,14 +86,14 @@ def serve(program: Sequence[str]) -> int:
 
 
 def begin() -> None:
-    """Start a server for the commands that this process starts, unless there is one. It ends with this process."""
+    """Start a server, if there is none, for the commands that this process starts. It ends with this process."""
     if ADDRESS not in os.environ:
         server, os.environ[ADDRESS] = _start()
         _begun.append(server)
 
 
 def _start() -> tuple["subprocess.Popen[bytes]", str]:
-    """Start a server, which ends when its standard input does. Returns it, and the value of `ADDRESS`."""
+    """Start a server, which stops at the end of its standard input. Returns it, and the value of `ADDRESS`."""
     import subprocess
     from tempfile import mkdtemp
 
@@ -122,7 +122,8 @@ def listen(descriptor: int, folder: str) -> None:
     """The server: import everything that commands need, then fork for each request, until standard input ends.
 
     Args:
-        folder: of the socket; it is removed at the end.
+        descriptor: the socket's.
+        folder: the socket's; it is removed at the end.
     """
     try:
         _listen(descriptor)
@@ -140,11 +141,11 @@ def _listen(descriptor: int) -> None:
             import_module(".".join(path.relative_to(_PACKAGE.parent).with_suffix("").parts))
     for name in LIBRARIES:
         import_module(name)
-    # transformers imports and prepares much when it reads the first model.
+    # The first model that transformers reads makes it import and prepare much.
     load(resolve("embedded:embedded-shared"))
-    # Collections in the forks need not look through what is imported.
+    # The garbage collector in a fork then skips the imported objects.
     gc.freeze()
-    # Forks that have ended are not waited for.
+    # The kernel removes forks that have ended.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     used: list[dict[str, Any]] = []
     here, forks = socket.socketpair(type=socket.SOCK_DGRAM)
@@ -162,7 +163,7 @@ def _listen(descriptor: int) -> None:
                     here.close()
                     try:
                         os._exit(_run(connection, forks))
-                    finally:  # Who asked has gone; a fork must not end as the server does, and remove its folder.
+                    finally:  # After any error: a fork that returned would remove the server's folder.
                         os._exit(KILLED)
 
 
@@ -170,7 +171,7 @@ def _run(connection: socket.socket, server: socket.socket) -> int:
     """Run the command that a connection asks for, in this process, and send its exit status.
 
     Args:
-        server: takes what the command has used.
+        server: socket to which the time and memory of the command are sent.
     """
     import traceback
     from threading import Thread
@@ -206,6 +207,6 @@ def _run(connection: socket.socket, server: socket.socket) -> int:
 
 
 def _end_with(connection: socket.socket) -> None:
-    """End this process at once when the one that asked has ended."""
+    """End this process at once when the process that asked has ended."""
     connection.recv(1)
     os._exit(KILLED)

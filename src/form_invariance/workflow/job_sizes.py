@@ -1,4 +1,4 @@
-"""Resources of a job on a cluster: memory and time from the model's size, the rest from the cluster file."""
+"""Resources that a job asks a cluster for: memory and time by the model's size, the rest from the cluster file."""
 
 import math
 import re
@@ -40,7 +40,7 @@ _NAMED = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])(?![a-z])", re.IGNORECASE)
 _CPU_BASE, _GPU_BASE = 3000, 4000
 _LEAST_MINUTES, _MARGIN = 10, 3
 _COMPARING = 4e-8
-"""Assumed seconds for each parameter of a model that one core of a CPU reads and compares on 512 tokens."""
+"""Assumed seconds of a CPU core for each parameter, to read a model and compare its logits on 512 tokens."""
 
 
 def has_gpu() -> bool:
@@ -48,12 +48,12 @@ def has_gpu() -> bool:
     return any(device for pattern in ("nvidia[0-9]*", "kfd", "dxg") for device in _DEVICES.glob(pattern))
 
 
-# Every job asks several times, and a config.json that leaves a size out takes transformers to read.
+# Cached: every job asks several times, and transformers, which reads a config.json without some sizes, is slow.
 _sizes_of_folder = cache(read_sizes)
 
 
 def known_sizes(model: Mapping[str, Any]) -> Sizes | None:
-    """The sizes of a model of the configuration from its config.json, if that is on this machine."""
+    """The sizes of a model of the configuration; None if its config.json is not on this machine."""
     folder = known_folder(model)
     return None if folder is None else _sizes_of_folder(folder)
 
@@ -93,12 +93,12 @@ def proof_mb(model: Mapping[str, Any], attempt: int) -> int:
 
 
 def proof_minutes(model: Mapping[str, Any], attempt: int) -> int:
-    """Minutes that the same job asks for."""
+    """Minutes of the job that compares a model's logits with transformers'."""
     return math.ceil(_LEAST_MINUTES + _MARGIN * _COMPARING * parameters(model) / 60) * attempt
 
 
 def kind(model: Mapping[str, Any]) -> str:
-    """Which jobs run a model: gpu, unless the configuration puts the model on a CPU."""
+    """The key of the cluster file for jobs that run a model: gpu, unless the configuration puts it on a CPU."""
     return "cpu" if model.get("device") == "cpu" else "gpu"
 
 
@@ -107,8 +107,8 @@ def gpus(model: Mapping[str, Any], site: Mapping[str, Mapping[str, Any]], gpu_he
 
     Args:
         model: the model's part of the configuration.
-        site: the cluster file. If it has a gres, that names the GPU, and the answer is None.
-        gpu_here: whether there is a GPU where the job will run, as far as is known.
+        site: the cluster file. If it has a gres, which names the GPU, the result is None.
+        gpu_here: whether the job may run where a GPU is.
     """
     if kind(model) == "cpu":
         return 0
@@ -129,14 +129,14 @@ def model_job(
 ) -> dict[str, Callable[..., Any]]:
     """Resources of a rule whose jobs run a model, by the model's size, the expected time and the attempt.
 
-    They may take three times the expected time: a GPU may be slower than the assumed one (an A100 has a third of
-    its rate in float32).
+    Jobs get three times the expected time, because a GPU may be slower than the assumed one (an A100 has a third
+    of its rate in float32).
 
     Args:
         models: the configuration's models, by the wildcard `model`.
-        gpu_here: as in `gpus`, asked when a job is made.
+        gpu_here: as in `gpus`, called when a job is made.
         on_cluster: as in `table_job`.
-        seconds: that a rule's job is expected to take, by its wildcards.
+        seconds: expected seconds of a job, by its rule and wildcards.
         extra_mb: memory beyond the model's.
     """
 
@@ -173,7 +173,7 @@ def table_job(
     for the sum of their times, and for the cores and memory of the largest.
 
     Args:
-        on_cluster: whether the jobs are a cluster's.
+        on_cluster: whether jobs run on a cluster.
     """
     return {
         "mem_mb": lambda wildcards, attempt: mem_mb * attempt,
@@ -184,10 +184,10 @@ def table_job(
 
 
 def read_site(path: Path) -> dict[str, dict[str, Any]]:
-    """The resources that the cluster file sets for `cpu` jobs and for `gpu` jobs; none if there is no file.
+    """The resources that the cluster file sets for `cpu` jobs and for `gpu` jobs; empty if there is no file.
 
     Raises:
-        UserError: it does not have the form that config/cluster.example.yaml shows.
+        UserError: the file does not have the form of config/cluster.example.yaml.
     """
     site = load(path) if path.exists() else {}
     check_schema(site, _SITE, str(path))

@@ -1,6 +1,6 @@
 """CPU time and memory of the jobs that the job server runs, for their benchmark files.
 
-Snakemake measures the process that waits for the fork. So the fork tells the server what it used, and the server
+Snakemake measures the process that waits for the fork. So the fork sends its use to the server, and the server
 corrects the job's benchmark file once Snakemake has written it.
 """
 
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 NOT_MEASURED = ("max_vms", "max_uss", "max_pss", "io_in", "io_out")
-"""These columns become NA, as Snakemake writes for what it could not measure."""
+"""Columns that become NA, as Snakemake writes what it could not measure."""
 _LONGEST = 1 << 16
 
 
 def send(channel: socket.socket, began: float) -> None:
-    """Send what this process and its children used. It began at a time in seconds since the epoch."""
+    """Send what this process and its children used. `began`: when it began, in seconds since the epoch."""
     each = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     usage = {
         "log": str(Path("/proc/self/fd/2").resolve()),
@@ -32,7 +32,7 @@ def send(channel: socket.socket, began: float) -> None:
 
 
 def receive(channel: socket.socket) -> list[dict[str, Any]]:
-    """What the forks have sent since the last call."""
+    """The messages that the forks have sent since the last call."""
     received = []
     with suppress(BlockingIOError):
         while True:
@@ -41,7 +41,7 @@ def receive(channel: socket.socket) -> list[dict[str, Any]]:
 
 
 def correct(usage: dict[str, Any]) -> bool:
-    """Write what a job used into its benchmark file, which keeps its time stamp; False if it is not yet written.
+    """Write what a job used into its benchmark file, which keeps its time stamp; False if it cannot yet.
 
     The log results/logs/RULE/NAME.log has the benchmark results/benchmarks/RULE/NAME.tsv.
     """

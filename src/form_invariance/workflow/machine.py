@@ -1,4 +1,4 @@
-"""What this machine can do: its cores, and the rate at which a job computes on one of them."""
+"""This machine's cores, and the rate at which a job computes on one of them."""
 
 import os
 import time
@@ -7,18 +7,17 @@ from functools import cache
 import numpy as np
 
 CPU_SHARE = 0.65
-"""Assumed share of a core's rate of matrix products that a job reaches."""
+"""Assumed rate of a job, as a share of the core's rate of matrix products."""
 
 
 def cores() -> int:
-    """Cores that this process may use."""
-    # Only Linux says which cores a process may use.
+    """Cores that this process may use, as Linux reports them; elsewhere all cores."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache
 def cpu_rate() -> float:
-    """Operations per second of a job on one core of this machine, from a second of matrix products or less."""
+    """Assumed operations per second of a job on one core, measured by at most a second of matrix products."""
     n, repeats = 1024, 5
     x = np.ones((n, n), dtype=np.float32)
     x @ x

@@ -37,9 +37,9 @@ def local_folder(source: str) -> Path | None:
 
 def known_folder(model: Mapping[str, Any]) -> Path | None:
     """The folder of a model whose config.json is on this machine: a local folder or a snapshot in the hub's cache.
-    None for a GGUF file, whose folder a job writes.
 
-    Other files of the snapshot may be missing; a job downloads them. This function does not use the network.
+    None for a GGUF file, whose folder a job writes. This function does not use the network: other files of a
+    snapshot may be missing, and a job downloads them.
 
     Raises:
         UserError: the source names a folder that does not exist.
@@ -52,7 +52,7 @@ def known_folder(model: Mapping[str, Any]) -> Path | None:
 
 @contextmanager
 def under(key: str) -> Iterator[None]:
-    """Prefix a UserError with the key of the configuration that causes it."""
+    """Prefix a UserError with the key of the configuration that is wrong."""
     try:
         yield
     except UserError as error:
@@ -60,7 +60,7 @@ def under(key: str) -> Iterator[None]:
 
 
 def check_sources(config: Mapping[str, Any]) -> None:
-    """Check that every source is an existing folder, or has the form of a hub id and is no misspelt folder."""
+    """Check that every source exists on this machine, or has the form of a hub id and is not a misspelt folder."""
     for name, model in config["models"].items():
         with under(f"models.{name}.source"):
             if not is_hub_id(model["source"]):
@@ -73,13 +73,13 @@ def check_sources(config: Mapping[str, Any]) -> None:
 def _check_folder(
     name: str, model: Mapping[str, Any], folder: Path, config: Mapping[str, Any]
 ) -> PromptTokenizer | None:
-    """Check a model's folder and the keys that its sizes limit. Returns its tokenizer if that is here."""
+    """Check a model's folder and the keys that its sizes limit. Returns its tokenizer if it is on this machine."""
     local = local_folder(model["source"]) is not None
     with under(f"models.{name}.source"):
         shape = read_sizes(folder)
         if local:
             weight_files(folder)
-        # This needs torch, for which the package's own models need not wait.
+        # The package's own models need no check of their class, and importing torch is slow.
         if folder.parent != model_files.PACKAGED:
             from form_invariance.model.loading import check_class
 

@@ -1,4 +1,4 @@
-"""Folders that Snakemake or Python would take apart, and where the default configuration is."""
+"""Paths that Snakemake or Python would misread, and the folder of the default configuration."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from form_invariance.errors import UserError
 
 
 def default_folder() -> Path:
-    """The folder with config.yaml and its schema: that of the working folder, else that of the checkout."""
+    """The folder with config.yaml and its schema: `config` of the working folder, else of the checkout."""
     for folder in (Path("config"), Path(__file__).parents[3] / "config"):
         if (folder / "config.yaml").exists():
             return folder
@@ -16,10 +16,10 @@ def default_folder() -> Path:
 
 
 def check_folders(**folders: Path) -> None:
-    """Refuse folders that are not on this machine, and those that Snakemake takes for patterns.
+    """Refuse folders that do not exist, and paths with braces.
 
     Args:
-        folders: by what they are, with `_` for a space.
+        folders: each keyword names its folder in messages, with `_` for a space.
     """
     for what, folder in folders.items():
         name = what.replace("_", " ")
@@ -35,18 +35,18 @@ def check_folders(**folders: Path) -> None:
 
 
 def shell_prefix(source: Path, links: Path) -> str:
-    """What every job's shell does first, as a pattern of Snakemake's: it puts a source folder on Python's path.
+    """What every job's shell runs first: it makes the source folder PYTHONPATH. Braces are doubled for Snakemake.
 
     Args:
-        links: folder for a link to the source where a colon would divide its path in two; relative to the folder
-            in which jobs run.
+        links: folder for a link to a source whose path has a colon, which would divide the path in two; relative
+            to the folder in which jobs run.
     """
     path = _linked(source, links) if os.pathsep in str(source) else source
     return f"set -euo pipefail; export PYTHONPATH={quote(str(path))}; ".replace("{", "{{").replace("}", "}}")
 
 
 def _linked(source: Path, links: Path) -> Path:
-    """A link to a folder, which jobs of a cluster may read while another one makes it anew."""
+    """A link to a folder. It is replaced in one step, because another job of the cluster may be reading it."""
     link, new = links / "source", links / f"source_{os.getpid()}"
     links.mkdir(parents=True, exist_ok=True)
     new.symlink_to(source, target_is_directory=True)

@@ -1,4 +1,4 @@
-"""The plan of a run: pending jobs of each rule and model, why, loads of weights, and the estimated time."""
+"""The plan of a run: pending jobs of each rule and model, why they run, loads of weights, and estimated time."""
 
 import csv
 import re
@@ -29,7 +29,7 @@ _REASONS = {
     "Code has changed": "its command has changed",
     "Software environment": "its software has changed",
 }
-"""Our words for Snakemake's reasons, in order of precedence if a job has several."""
+"""Our words for Snakemake's reasons. If a job has several, the first of this order is shown."""
 
 _RULE = re.compile(r"^(?:local)?rule (\w+):$", re.MULTILINE)
 _FIELD = re.compile(r"^    (benchmark|output|reason|resources|wildcards): (.*)$", re.MULTILINE)
@@ -72,7 +72,7 @@ def jobs(listing: str, root: Path) -> list[Job]:
 
 
 def _reason(fields: Mapping[str, str], root: Path, code: str) -> str:
-    """Why a job runs, in our words."""
+    """Why a job runs, in our words. `code` names its changed definitions."""
     reason = fields.get("reason", "")
     if reason and not any((root / path).exists() for path in fields.get("output", "").split(", ")):
         return NOT_THERE
@@ -116,13 +116,13 @@ def make(
 ) -> pd.DataFrame:
     """One row per job: the columns of `Job`, model, pending, loads (weights), past and estimated seconds, gpu_gb.
 
-    The estimate is the job's last run, else the mean over the same rule and model, else what its operations take
-    at a rate, and its weights at another. The rate is the given one, else that of the model's past jobs, else an
-    assumed one. Of jobs that read no weights and never ran, those of `table_seconds` have an estimate, the
-    others NaN.
+    The estimate of a job is the time of its last run, else the mean time of jobs of the same rule and model, else
+    the time of its operations and of reading its weights. The rate of operations is `rate`, else that of the
+    model's past jobs, else an assumed one. A job that reads no weights and never ran has an estimate if
+    `table_seconds` has one, else NaN.
 
     Args:
-        pending: the jobs that would run, with the reasons.
+        pending: the jobs that would run.
         all_jobs: all jobs, in the order in which they run.
         root: folder of the run, which contains the benchmark files of past runs.
         rate: floating-point operations per second.
@@ -146,7 +146,7 @@ def make(
 
 
 def _estimates(jobs: pd.DataFrame, past: pd.Series, config: Mapping[str, Any], rate: float | None) -> pd.Series:
-    """Seconds of jobs that read weights, by their operations, and of long ones on tables; NaN for all others."""
+    """Seconds of jobs that read weights, by their operations, and of long jobs on tables; NaN for other jobs."""
     of_tables = {model: job_costs.table_seconds(config, model) for model in jobs["model"].unique()}
     rules = zip(jobs["model"], jobs["rule"], strict=True)
     estimates = pd.Series([of_tables[model].get(rule, float("nan")) for model, rule in rules], dtype=float)
@@ -188,7 +188,7 @@ def table(jobs: pd.DataFrame) -> str:
 
 
 def _total(jobs: pd.DataFrame) -> list[str]:
-    """Jobs, loads and hours of what is pending, and what the hours rest on."""
+    """Numbers of pending jobs and of their loads, their hours, and where the hours come from."""
     pending = jobs[jobs["pending"]]
     lines = [f"{len(pending)} of {len(jobs)} jobs are pending."]
     loading = pending[pending["loads"]]
@@ -211,7 +211,7 @@ def _total(jobs: pd.DataFrame) -> list[str]:
 
 
 def assumptions(jobs: pd.DataFrame, config: Mapping[str, Any], rate: float | None = None) -> str:
-    """What the estimates assume, in a sentence; empty if there are none."""
+    """A sentence on the estimates' assumptions; empty if there are no estimates."""
     guessed = jobs[jobs["pending"] & jobs["loads"] & jobs["past"].isna()]
     if not len(guessed):
         return ""

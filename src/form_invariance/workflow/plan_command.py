@@ -17,7 +17,7 @@ from form_invariance.workflow.given import merged
 from form_invariance.workflow.paths import default_folder
 
 _SAID_ALWAYS = ("Using ", "Assuming ", "Building DAG", "host: ", "warning: ")
-"""How lines begin that Snakemake prints whether or not it fails."""
+"""Starts of lines that Snakemake prints whether or not it fails."""
 
 
 def plan(
@@ -53,7 +53,7 @@ def plan(
     listings = [_dry_run([*words, *more]) for more in (["--forceall"], [])]
     all_jobs, pending = (planned.jobs(listing, directory) for listing in listings)
     whole = {**config_check.load(default_folder() / "config.yaml"), **user_config}
-    # With --tflops the question is about another machine.
+    # --tflops estimates for another machine.
     on_gpu = rate is not None or gpu_here(default_folder())
     table = planned.make(pending, all_jobs, directory, whole, rate, gpu_here=on_gpu)
     said = [planned.table(table), planned.assumptions(table, whole, rate), *planned.unseen(whole)]
@@ -66,16 +66,15 @@ def plan(
 
 
 def gpu_here(config_folder: Path) -> bool:
-    """Whether jobs with `device: auto` run on a GPU: those of a login node do, though it has none itself."""
+    """Whether jobs with `device: auto` run on a GPU: jobs started from a login node do, though it has no GPU."""
     return job_sizes.has_gpu() or which("sbatch") is not None or (config_folder / "cluster.yaml").exists()
 
 
 def _dry_run(words: Sequence[str]) -> str:
-
     call = [sys.executable, "-m", "snakemake", "--dry-run", *words]
     done = subprocess.run(call, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
-        # Snakemake says on either of them what is wrong.
+        # Snakemake reports errors on either stream.
         said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         lines = [line for line in said if not line.startswith(_SAID_ALWAYS)]
         raise UserError(

@@ -1,8 +1,8 @@
-"""Results whose records by Snakemake are lost: a folder that was copied, or whose `.snakemake` was deleted.
+"""Find results without Snakemake's records: a folder was copied, or its `.snakemake` was deleted.
 
-Snakemake knows from its records, in `.snakemake`, with which settings a file was made. Without a record it
-compares time stamps alone, and a changed setting would not make the file again. So the folder of each model keeps
-the configurations that its files may have, and the token of its last run, which `.snakemake` has too. Files
+Snakemake's records, in `.snakemake`, say with which settings a file was made. Without a record Snakemake compares
+time stamps alone, and a changed setting would not make the file again. So each model's folder keeps the
+configurations that its files may have, and the token of its last run; `.snakemake` keeps the same token. Files
 without a record, or of another run than the records, are accepted only if they have the present configuration.
 """
 
@@ -21,7 +21,7 @@ from form_invariance.workflow.source_digest import package_digest
 
 CONFIGURATION = "configuration.json"
 _UNKNOWN = None
-"""In the place of a configuration: files were there before the folder kept any."""
+"""Stands for the configuration of files that are older than the folder's list of configurations."""
 _TOKENS = Path(".snakemake/form_invariance.json")
 _BEGUN = "files"
 _RESULTS = (".parquet", ".safetensors")
@@ -33,7 +33,7 @@ Config = Mapping[str, Any]
 
 
 def _folders(config: Config, files: Digests) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The folder of each model, with what its results depend on."""
+    """The folder of each model, with the settings, files and source that its results depend on."""
     plain = json.loads(json.dumps(config))
     results, models, source = plain.pop("results"), plain.pop("models"), package_digest()
     plain |= {f"sha256 of {path}": files[path] for path in tables_and_text(config)}
@@ -59,11 +59,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def check(config: Config, files: Digests) -> None:
-    """Check that results of another configuration than the present one have Snakemake's records.
-
-    Args:
-        files: sha256 of the user's files, by path.
-    """
+    """Refuse results of another configuration for which Snakemake has no records."""
     for folder, configuration in _folders(config, files):
         kept = _configurations(folder)
         if all(old == configuration for old in kept):
@@ -76,7 +72,7 @@ def check(config: Config, files: Digests) -> None:
 
 
 def _without_record(folder: Path) -> Path | None:
-    """A result of which Snakemake has no record; the folder, if it is of another run than the records."""
+    """A result without a record, or None; the folder itself, if the records are of another run."""
     from snakemake.io import IOFile  # type: ignore[import-untyped]
     from snakemake.persistence.file import FilePersistence  # type: ignore[import-untyped]
 
@@ -110,10 +106,12 @@ def _remedy(kept: list[Any]) -> str:
 
 
 def begin(config: Config, files: Digests, touch: bool = False) -> None:
-    """Note at the start of a run that it may make files of this configuration, from these files of the user.
+    """Note at the start of a run that results may now have this configuration.
 
     Args:
-        touch: the run accepts what is there as made with the present source; other settings are refused.
+        files: digests that the jobs of a cluster read from this note (`begun`).
+        touch: the run marks existing results as up to date. Results of another source are accepted, of other
+            settings refused.
     """
     for folder, configuration in _folders(config, files) if touch else ():
         kept = _configurations(folder)
@@ -137,13 +135,13 @@ def begun() -> Digests:
 
 
 def end(config: Config, files: Digests) -> None:
-    """Note at the end of a run that made all that was to be made that every file has this configuration."""
+    """Note at the end of a whole run that every result has this configuration."""
     for folder, configuration in _folders(config, files):
         _write(folder, _content(_TOKENS).get(str(folder)), [configuration])
 
 
 def is_whole(settings: Any) -> bool:
-    """Whether a run makes all that is to be made, from Snakemake's settings of its graph."""
+    """Whether a run makes all results, by Snakemake's settings of its graph."""
     parts = (
         settings.until or settings.omit_from or settings.batch or settings.allowed_rules or settings.target_jobs
     )
@@ -153,7 +151,7 @@ def is_whole(settings: Any) -> bool:
 def check_triggers(workflow: Any) -> None:
     """Refuse rerun triggers that miss a changed setting, source or file.
 
-    Snakemake tells them, as `dag_settings`, only after it has read the Snakefile; so this waits for them.
+    Snakemake sets `dag_settings` only after it has read the Snakefile, so this checks them when they are set.
     """
 
     class Checked(type(workflow)):  # type: ignore[misc]

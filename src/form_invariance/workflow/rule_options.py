@@ -1,4 +1,4 @@
-"""Options and patterns that rules are made of: pure functions of names and paths."""
+"""Options of commands, and patterns of wildcards, that rules are made of."""
 
 import json
 import re
@@ -19,8 +19,8 @@ def one_of(names: Iterable[str]) -> str:
 def option(name: str, value: Any) -> list[str]:
     """An option of a command, as one param of a rule; True and False become --NAME and --no-NAME.
 
-    Snakemake compares a job's params as a set: bare numbers that change places would be the same. The order of
-    several values does not matter.
+    Name and value are in one param, because Snakemake compares a job's params as a set, in which two bare numbers
+    could change places unseen. A list is sorted, because its order does not matter.
     """
     if isinstance(value, bool):
         return [_option(name if value else f"no_{name}")]
@@ -33,7 +33,7 @@ def _option(name: str) -> str:
 
 
 def settings_of(config: Mapping[str, Any], *keys: str, **renamed: str) -> list[str]:
-    """Settings of the configuration as a command's options, by the keys' names or as OPTION=KEY."""
+    """Settings of the configuration as a command's options, named like their keys or given as OPTION=KEY."""
     names = {key: key for key in keys} | renamed
     return [word for name, key in names.items() for word in option(name, config[key])]
 
@@ -42,7 +42,7 @@ def task_options(operator: Any, limits: Mapping[str, int], digests: Mapping[str,
     """Options that say what an operator of the configuration asks: an expression within limits, or a table.
 
     Args:
-        limits: of all operators; an operator may have limits of its own.
+        limits: the default limits of the operands; an operator may change them.
         digests: sha256 of every table, by its path.
     """
     if isinstance(operator, str):
@@ -57,14 +57,14 @@ def task_options(operator: Any, limits: Mapping[str, int], digests: Mapping[str,
 
 
 def expression_of(operator: Any) -> str | None:
-    """The expression of an operator of the configuration that asks whole numbers; None for other operators."""
+    """The expression of an operator that asks for a whole number; None if it asks for a digit or has a table."""
     if isinstance(operator, str):
         return operator
     return None if "digit" in operator else operator.get("expression")
 
 
 def is_table(operator: Any) -> bool:
-    """Whether an operator of the configuration asks the rows of a table."""
+    """Whether an operator of the configuration has a table."""
     return not isinstance(operator, str) and "table" in operator
 
 
@@ -86,20 +86,20 @@ def other_tasks(config: Mapping[str, Any], digests: Mapping[str, str]) -> str:
 
 
 def task_sizes(config: Mapping[str, Any]) -> list[int]:
-    """The sizes of what is knocked out on other tasks: the key `specificity_k`; default: `k_shown`."""
+    """Sizes of the circuits that are knocked out on other tasks: the key `specificity_k`; default: `k_shown`."""
     return sorted(config.get("specificity_k") or [config["k_shown"]])
 
 
 def dose_sizes(config: Mapping[str, Any]) -> list[int]:
     """The sizes along the dose: those of `best_k` up to half of the candidates, and those of other tasks.
 
-    Controls of equal norm are candidates outside the best.
+    The other half is for controls of equal norm, which are candidates outside the best.
     """
     return sorted({*task_sizes(config), *(k for k in config["best_k"] if k <= config["candidates"] / 2)})
 
 
 def copying_tasks(config: Mapping[str, Any]) -> str:
-    """The tasks of a configuration whose answer is an operand, as JSON, with the limits of the operands."""
+    """The other tasks whose answer is an operand, as JSON, with the limits of their operands."""
     tasks = {name: task for name, task in config.get("specificity_tasks", {}).items() if copies(task)}
     limits = config["operands"]
     return json.dumps(
@@ -120,11 +120,11 @@ def asked_of(operator: Any) -> str:
 def run_options(model: Mapping[str, Any], *keys: str) -> list[str]:
     """Options that say where a model of the configuration comes from, and how it runs.
 
-    One word each, because a value may begin with a dash. A default is given like any other value, so that writing
-    it into the configuration changes nothing.
+    Each option is one word, because a value may begin with a dash. Defaults are options too, so that writing a
+    default into the configuration re-runs nothing.
 
     Args:
-        keys: of `_RUNNING`, those that the command uses.
+        keys: the keys of `_RUNNING` that the command uses.
     """
     revision = [f"--revision={model['revision']}"] if "revision" in model else []
     running = [f"--{key}={model.get(key, _RUNNING[key])}" for key in keys]

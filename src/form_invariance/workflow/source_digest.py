@@ -1,7 +1,7 @@
 """A digest of the definitions that a command reaches, so that a change re-runs what it affects and nothing else.
 
-A command reaches what its function names, and what this names in turn. What an import runs besides definitions
-counts for every module that is imported.
+A command reaches the definitions that its function names, those that these name, and so on. Statements of a module
+that define nothing run when it is imported, so they count for every module that is imported.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ NO_DATA = (".py", ".pyc", ".md")
 """Suffixes of files that no module reads from its own folder."""
 _TEXT = "text that the command prints"
 _MADE: dict[str, Mapping[str, str]] = {}
-"""The digests of the definitions in each digest that was made."""
+"""The digests of definitions by name, for each digest of a command that was made."""
 
 
 @cache
@@ -31,7 +31,7 @@ def file_of(module: str) -> Path | None:
 
 
 def _resolved(module: str, name: str) -> Iterator[Reference]:
-    """The definitions to which a name in a module refers; another module may define them."""
+    """The definitions, here or in another module, that a name in a module refers to."""
     if not (path := file_of(module)):
         return
     source = read(path)
@@ -46,13 +46,13 @@ def _resolved(module: str, name: str) -> Iterator[Reference]:
 
 
 def _member(module: str, name: str) -> Iterator[Reference]:
-    """The definitions to which an imported name refers: all of a module that is used as a value."""
+    """The definitions that an imported name refers to: for a module, all of its definitions."""
     yield from _resolved(f"{module}.{name}", ALL) if file_of(f"{module}.{name}") else _resolved(module, name)
 
 
 @cache
 def _next(module: str, name: str) -> frozenset[Reference]:
-    """The definitions that a definition names, and the loose statements of the modules that it needs."""
+    """The definitions that a definition names, and the loose statements of the modules that it imports."""
     path = file_of(module)
     assert path is not None
     source, references = read(path), {(module, LOOSE)}
@@ -80,7 +80,7 @@ def _next(module: str, name: str) -> frozenset[Reference]:
 
 
 def reached(starts: Iterable[Reference]) -> set[Reference]:
-    """Some definitions, and all that they reach."""
+    """The given definitions, and all that they reach."""
     seen, waiting = set[Reference](), list(starts)
     while waiting:
         reference = waiting.pop()
@@ -118,7 +118,7 @@ def source_digest(command: str, *more: str, text: str = "") -> str:
 
     Args:
         command, more: as in `starts_of`.
-        text: that the command reads of the source and prints.
+        text: from the source, that the command prints.
     """
     parts, folders = {_TEXT: digest(text)} if text else {}, set()
     for module, name in sorted(reached(starts_of(command, *more))):
@@ -136,7 +136,7 @@ def source_digest(command: str, *more: str, text: str = "") -> str:
 
 
 def made() -> Mapping[str, Mapping[str, str]]:
-    """The digests that `source_digest` made, and the digests of the definitions and data files in each."""
+    """For each digest that `source_digest` made: the digests of its definitions and data files, by name."""
     return _MADE
 
 

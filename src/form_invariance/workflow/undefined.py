@@ -1,4 +1,4 @@
-"""Which verdicts a configuration leaves undefined, or to chance, whatever the model answers: warnings."""
+"""Warnings of verdicts that will be undefined, or left to chance, whatever the model answers."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
