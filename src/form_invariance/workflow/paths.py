@@ -25,7 +25,7 @@ def check_folders(**folders: Path) -> None:
         name = what.replace("_", " ")
         if not folder.is_dir():
             raise UserError(
-                f"the {name}, {folder}, is no folder of this machine; clone the repository at the tag that you "
+                f"the {name}, {folder}, is not a folder on this machine; clone the repository at the tag that you "
                 "want, and name the Snakefile of the clone"
             )
         if set("{}") & set(str(folder)):
