@@ -52,10 +52,9 @@ def say(workflow: Any) -> None:
         return
     changed, runs = defaultdict(set), _runs()
     for job in dag.needrun_jobs(exclude_finished=False):
-        values = dag.reason(job).params_changed
-        before, now = ([*_codes(values.only_old)], [*_codes(values.only_new)]) if values else ([], [])
-        for name in _changed(runs, before, now):
-            changed[name].add(job.rule.name)
+        if values := dag.reason(job).params_changed:
+            for name in _changed(runs, _codes(values.only_old), _codes(values.only_new)):
+                changed[name].add(job.rule.name)
     rules = defaultdict(list)
     for name, its_rules in changed.items():
         rules[", ".join(sorted(its_rules))].append(name)
@@ -64,8 +63,8 @@ def say(workflow: Any) -> None:
         print(f"{SAID}{changed_rules}: {', '.join(sorted(names)[:_SHOWN])}{more}", file=sys.stderr)
 
 
-def _codes(values: Iterable[str]) -> Iterator[str]:
-    return (match[1] for value in values if (match := _CODE.fullmatch(value)))
+def _codes(values: Iterable[str]) -> list[str]:
+    return [match[1] for value in values if (match := _CODE.fullmatch(value))]
 
 
 def _changed(runs: list[Any], before: list[str], now: list[str]) -> Iterator[str]:

@@ -107,15 +107,15 @@ def _check_templates(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> No
                 raise UserError(
                     f"config key formats.{name}.variants: {operator!r} is not an operator of this format; {advice}"
                 )
-        texts_by_key = {f"templates.{operator}": (operator, text) for operator, text in templates.items()}
-        for operator, texts in variants.items():
-            texts_by_key |= {
-                f"variants.{operator}[{number}]": (operator, text) for number, text in enumerate(texts)
-            }
-        for key, (operator, text) in texts_by_key.items():
-            where = f"config key formats.{name}.{key}"
+        texts = [(operator, f"templates.{operator}", text) for operator, text in templates.items()]
+        texts += [
+            (operator, f"variants.{operator}[{number}]", text)
+            for operator, variant_texts in variants.items()
+            for number, text in enumerate(variant_texts)
+        ]
+        for operator, key, text in texts:
             if operator in tasks:
-                check_wording(tasks[operator], text, where)
+                check_wording(tasks[operator], text, f"config key formats.{name}.{key}")
 
 
 def _check_numbers(config: Mapping[str, Any]) -> None:

@@ -37,12 +37,13 @@ def check_schema(config: Mapping[str, Any], schema: Mapping[str, Any], name: str
             "number": lambda _, value: type(value) in (int, float) and math.isfinite(value),
         }
     )
-    errors = list(extend(Draft202012Validator, type_checker=types)(schema).iter_errors(config))
-    if not errors:
-        return
     error = min(
-        errors, key=lambda failure: (failure.validator != "additionalProperties", len(failure.absolute_path))
+        extend(Draft202012Validator, type_checker=types)(schema).iter_errors(config),
+        key=lambda failure: (failure.validator != "additionalProperties", len(failure.absolute_path)),
+        default=None,
     )
+    if error is None:
+        return
     where = ".".join(map(str, error.absolute_path))
     prefix = f"{name} key {where}: " if where else f"{name}: "
     if error.validator == "additionalProperties":

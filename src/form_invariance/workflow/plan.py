@@ -201,9 +201,11 @@ def _total(jobs: pd.DataFrame) -> list[str]:
     if len(timed):
         gpu, cpu = (timed.loc[timed["on_gpu"] == kind, "seconds"].sum() / 3600 for kind in (True, False))
         cores, guessed = machine.cores(), int(timed["past"].isna().sum())
-        here = f" On the {cores} cores of this machine that is about {cpu / cores:.2f} hours."
-        here = f" On eight GPUs that is at least {gpu / 8:.2f} hours." if gpu else here
-        lines.append(f"Time: {gpu:.2f} GPU hours, {cpu:.2f} CPU hours.{here}")
+        if gpu:
+            wall_clock = f"On eight GPUs that is at least {gpu / 8:.2f} hours."
+        else:
+            wall_clock = f"On the {cores} cores of this machine that is about {cpu / cores:.2f} hours."
+        lines.append(f"Time: {gpu:.2f} GPU hours, {cpu:.2f} CPU hours. {wall_clock}")
         lines.append(f"{len(timed) - guessed} jobs have this time from past runs, {guessed} from an estimate.")
     if len(pending) > len(timed):
         lines.append(f"{len(pending) - len(timed)} jobs that read tables alone never ran; most take seconds.")

@@ -75,9 +75,7 @@ def _dry_run(words: Sequence[str]) -> str:
     done = subprocess.run(call, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
         # Snakemake reports errors on either stream.
-        said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        lines = [line for line in said if not line.startswith(_SAID_ALWAYS)]
-        raise UserError(
-            " ".join(line.strip() for line in lines).removeprefix("error: ") or "snakemake --dry-run failed"
-        )
+        output = (done.stdout + done.stderr).splitlines()
+        lines = (line.strip() for line in output if not line.startswith(_SAID_ALWAYS))
+        raise UserError(" ".join(filter(None, lines)).removeprefix("error: ") or "snakemake --dry-run failed")
     return done.stdout + done.stderr

@@ -113,7 +113,8 @@ def begin(config: Config, files: Digests, touch: bool = False) -> None:
         touch: the run marks existing results as up to date. Results of another source are accepted, of other
             settings refused.
     """
-    for folder, configuration in _folders(config, files) if touch else ():
+    folders = list(_folders(config, files))
+    for folder, configuration in folders if touch else ():
         kept = _configurations(folder)
         if any(
             not isinstance(old, dict) or {**old, "source": configuration["source"]} != configuration
@@ -123,7 +124,7 @@ def begin(config: Config, files: Digests, touch: bool = False) -> None:
                 f"--touch would keep results of other settings: {folder} {_difference(kept, configuration)}; "
                 "run without it"
             )
-    for folder, configuration in _folders(config, files):
+    for folder, configuration in folders:
         token = secrets.token_hex(8)
         write_text(_TOKENS, json.dumps({**_content(_TOKENS), str(folder): token, _BEGUN: files}))
         _write(folder, token, [*(old for old in _configurations(folder) if old != configuration), configuration])
