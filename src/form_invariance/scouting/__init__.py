@@ -1,1 +1,1 @@
-"""Scout: which problems a model can do, with which prompts, and a configuration for them (docs/extend.md)."""
+"""Scout: find the problems and prompts that a model can do, and write a configuration (docs/extend.md)."""

@@ -1,4 +1,4 @@
-"""Which trials a configuration is made of: a template for each format and operator."""
+"""Choose the trials for a configuration: a template for each format and operator."""
 
 import math
 import re
@@ -17,15 +17,15 @@ from form_invariance.scouting.trial import trials
 FEWEST = 0.3
 """Share of right answers that a template needs."""
 HALF = 0.5
-"""Share of right answers of operands that are large enough: smaller ones are not tried."""
+"""If every cell has this share of right answers, smaller operands are not tried."""
 AIM = 0.8
-"""The share that is preferred: it leaves right answers to rank neurons by, and wrong ones to correct."""
+"""Preferred share of right answers: it leaves right ones to rank neurons by, and wrong ones to correct."""
 SAME = "same"
-"""Worked examples: the best number for all cells together, so that formats do not differ in it."""
+"""Value of `examples`: the number of worked examples that is best for all cells; formats do not differ in it."""
 
 
 def counts_of(examples: str | int) -> Sequence[int]:
-    """The numbers of worked examples that are tried: `EXAMPLES`, or the one that is asked for."""
+    """The numbers of worked examples that are tried: `EXAMPLES`, or the single number that `examples` is."""
     text = str(examples)
     if text == SAME:
         return EXAMPLES
@@ -43,13 +43,13 @@ def search(
     show: Callable[[pd.DataFrame], object] = lambda _: None,
     longest: float = math.inf,
 ) -> tuple[list[Question], pd.DataFrame]:
-    """Try the questions of one level after another, until one is good enough (`is_enough`).
+    """Try the questions of one level after another, until a level is good enough (`is_enough`).
 
     Args:
-        levels: questions by what their problems are, the hardest first.
+        levels: questions by a description of their problems, the hardest first.
         examples: as in `counts_of`.
         show: called with the trials of each level.
-        longest: seconds after which no trial begins; each level has its share of what is left.
+        longest: seconds after which no trial begins; each level gets an equal share of the time left.
 
     Returns:
         The chosen questions, of that level, or else of the one with the most chosen cells; and the trials of all
@@ -81,7 +81,7 @@ def search(
 
 
 def _too_little(tried: pd.DataFrame, levels: Mapping[str, Sequence[Question]]) -> str:
-    """What was tried, and how far it was from enough."""
+    """The error message if no level has enough right answers: the best trial of each format."""
     fits = tried[tried["misfit"] == ""]
     if fits.empty:
         return f"none of the {len(tried)} trials fits the tokenizer, the first because: {tried['misfit'].iloc[0]}"
@@ -99,10 +99,10 @@ def _too_little(tried: pd.DataFrame, levels: Mapping[str, Sequence[Question]]) -
 
 
 def choose(trials: pd.DataFrame) -> pd.DataFrame:
-    """A trial for each cell, of those formats and operators that all have one with `FEWEST` right answers.
+    """One trial for each cell, from formats and operators whose cells all reach `FEWEST` right answers.
 
-    All cells get one number of worked examples: of several, that with the most cells, then the one whose worst
-    cell, and whose cells together, are nearest to `AIM`, then the smallest.
+    All cells get the same number of worked examples: the number with the most cells. Ties are broken by the most
+    formats, by the cell farthest from `AIM`, by the sum of distances from `AIM`, and by the smallest number.
 
     Returns:
         Rows of the trials, one for each cell; none if no two formats share an operator.
@@ -111,16 +111,16 @@ def choose(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def _quality(chosen_trials: pd.DataFrame) -> tuple[float, ...]:
-    """The larger, the better."""
+    """The values that `choose` compares in this order; larger is better."""
     distance = (chosen_trials["right"] - AIM).abs().round(6)
     return len(chosen_trials), chosen_trials["format"].nunique(), -distance.max(), -distance.sum()
 
 
 def _nearest(trials: pd.DataFrame) -> pd.DataFrame:
-    """The trial nearest to `AIM` of each cell; with equal shares, the fewer tokens.
+    """The trial nearest to `AIM` of each cell; of equally near trials, the one with the fewest tokens.
 
-    At least two formats are needed; of several combinations, the one with the most cells is taken, and then the
-    one with the most formats.
+    The cells are those of at least two formats and of the operators that all of these have. Among all choices of
+    formats, the one with the most cells is taken, then the one with the most formats.
     """
     fits = trials[trials["right"] >= FEWEST]
     order = fits.assign(distance=(fits["right"] - AIM).abs().round(6)).sort_values(
@@ -152,7 +152,7 @@ def left_out(trials: pd.DataFrame, chosen_trials: pd.DataFrame) -> list[str]:
 
 
 def untried(questions: Sequence[Question], trials: pd.DataFrame, examples: str | int) -> list[str]:
-    """That a level has fewer trials than its questions ask for, as a sentence."""
+    """A sentence if a level has fewer trials than its questions ask for."""
     wordings = sum(len(texts) for question in questions for texts in question.wordings.values())
     total = wordings * len(counts_of(examples))
     if len(trials) == total:

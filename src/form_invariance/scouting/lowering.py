@@ -1,4 +1,4 @@
-"""What an experiment leaves out until it fits its minutes, in the order of `smaller`."""
+"""Experiments that leave out more and more, until one fits its minutes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,16 +11,16 @@ from form_invariance.scouting.sizes import CANDIDATES, Settings, circuits
 from form_invariance.scouting.writing import Experiment
 
 ENOUGH = 200
-"""Candidates that are kept while there are more prompts than the fewest: a circuit of 50 needs them."""
+"""Candidates that are kept until the prompts are at their fewest, because a circuit of 50 needs them."""
 
 Smaller = tuple[Experiment, Settings, str, str]
-"""An experiment, its sizes, the kind of what it leaves out of the largest one, and a sentence's subject."""
+"""An experiment, its sizes, the kind of things that it leaves out, and these things in words."""
 
 
 def smaller(experiment: Experiment, steps: Sequence[Settings]) -> Iterator[Smaller]:
     """The largest experiment, then ever smaller ones.
 
-    First go tasks, then sizes of k, candidates, prompts, digits, operators and formats.
+    They leave out, in this order: tasks, sizes of k, candidates, prompts, digits, operators, formats.
 
     Args:
         steps: from `sizes.steps`.
@@ -63,7 +63,7 @@ def smaller(experiment: Experiment, steps: Sequence[Settings]) -> Iterator[Small
 
 
 def _worst_first(chosen_trials: pd.DataFrame, column: str) -> list[str]:
-    """Formats or operators by the right answers in their worst cell."""
+    """Formats or operators by the right answers in their worst cell, the fewest first."""
     return [
         str(name)
         for name in chosen_trials.groupby(column, sort=False)["right"].min().sort_values(kind="stable").index

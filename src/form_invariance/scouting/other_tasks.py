@@ -1,4 +1,4 @@
-"""The tasks that are no operators of a configuration that scout writes: most do not compute, products do."""
+"""The other tasks of a configuration that scout writes: most compute nothing or little, products do."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ _TEMPLATES = {
     },
     ("product", "a * b"): {name: first for name, (first, *_) in of_arithmetic("multiplication").items()},
 }
-"""By name and expression, then by format."""
+"""Templates by (name, expression), then by format."""
 
 
 def other_tasks(
@@ -42,8 +42,8 @@ def other_tasks(
 ) -> dict[str, Any]:
     """The key `specificity_tasks` of a configuration: the tasks that fit the tokenizer, for numbers alone.
 
-    What an operator asks is left out. Where digits are asked, each task asks each digit of numbers as long as the
-    operators' answers.
+    A task that asks the same as an operator is left out. If the operators ask digits, there is a task for each
+    digit, with numbers as long as the operators' answers.
     """
     numbers = [(question.task, question.digits) for question in questions if isinstance(question.task, Arithmetic)]
     operator_expressions, tasks = {task.expression for task, _ in numbers}, dict[str, Any]()
@@ -66,9 +66,9 @@ def other_tasks(
 
 
 def few_tasks(tasks: Mapping[str, Any]) -> dict[str, Any]:
-    """Copying and one more task, which computes something else if there is one, each with its last digit alone."""
+    """Copying and one more task, which computes something if there is one, each with its last digit alone."""
     by_name = {}
-    for name, task in tasks.items():  # of several digits the last one counts
+    for name, task in tasks.items():  # a later digit replaces an earlier one
         by_name[re.sub(r"_\d$", "", name)] = name, task
     order = [name for name in ("copying", "comparing", "counting", "product", "list") if name in by_name]
     return dict(by_name[name] for name in order[:2])

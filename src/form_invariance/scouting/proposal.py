@@ -1,4 +1,4 @@
-"""The configuration of what a model knows, in the largest sizes that fit a time."""
+"""The configuration of the chosen trials, with the largest sizes that fit a time."""
 
 import json
 import math
@@ -25,7 +25,7 @@ from form_invariance.workflow.paths import default_folder
 def tables_without_examples(
     questions: Sequence[Question], chosen_trials: pd.DataFrame, seed: int
 ) -> dict[str, str]:
-    """As CSV, by operator: each table whose rows are worked examples in a chosen template, without these rows."""
+    """The tables that give worked examples to a chosen template, without these rows, as CSV by operator."""
     tables = {}
     for question in questions:
         used = chosen_trials.loc[chosen_trials["operator"] == question.operator, "examples"].max()
@@ -46,10 +46,10 @@ def censuses(
     files: Mapping[str, Path],
     seed: int,
 ) -> sizes.Censuses:
-    """The censuses that the run will take of its tables: none of operators on numbers.
+    """The censuses that the run will take of its tables. Operators on numbers have none here.
 
     Args:
-        files: the tables that have lost their worked examples, by operator.
+        files: the tables without their worked examples, by operator.
     """
     by_cell = {}
     for question in questions:

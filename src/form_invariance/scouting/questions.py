@@ -24,14 +24,14 @@ Wordings = Mapping[str, Sequence[str]]
 """Wordings by format."""
 
 Templates = Mapping[tuple[str, str], Sequence[str]]
-"""The user's wordings by (format, operator); the operator "" is all that have none of their own."""
+"""The user's wordings by (format, operator); the operator "" means all that have no wordings of their own."""
 
 EXAMPLES = (0, 1, 2, 4)
 """Numbers of worked examples that are tried."""
 MOST_EXAMPLES = 16
 """The largest number that can be asked for."""
 FIRST, PROBLEMS = 8, 24
-"""Problems on which a template is tried: if none of the first ones is answered right, no more."""
+"""A template is tried on `FIRST` problems; if some are answered right, on `PROBLEMS` in all."""
 _WHOLE = (999, 99, 19)
 """Largest operands that are tried where numbers are whole tokens."""
 _DIGITS = (3, 2)
@@ -45,8 +45,8 @@ class Question:
     """An operator, and the wordings in which it is tried.
 
     Attributes:
-        task: what is asked; where digits are asked, the last one, whose prompt asks all.
-        digits: how many digits the answers have; 0 where the answer is asked as a whole.
+        task: what is asked; where digits are asked, the last digit, whose prompt contains those before it.
+        digits: number of digits of the answers; 0 if the answer is asked as a whole.
     """
 
     operator: str
@@ -62,7 +62,7 @@ def largest_number(tokenizer: PromptTokenizer) -> int:
 
 
 def arithmetic(tokenizer: PromptTokenizer) -> dict[str, Sequence[Question]]:
-    """The questions on numbers, by their operands in words, the largest operands first."""
+    """The questions on numbers by a description of their operands, the largest operands first."""
     largest = largest_number(tokenizer)
     levels: dict[str, Sequence[Question]] = {}
     if largest > _WHOLE[-1]:
@@ -126,7 +126,7 @@ def of_file(path: Path, examples: int = EXAMPLES[-1]) -> Question:
 
 
 def of_files(paths: Sequence[Path], examples: int = EXAMPLES[-1]) -> list[Question]:
-    """The questions of some tables, as `of_file`."""
+    """The question of each table, as `of_file`."""
     questions = [of_file(path, examples) for path in paths]
     names = [question.operator for question in questions]
     if again := next((name for position, name in enumerate(names) if name in names[:position]), None):
@@ -137,10 +137,10 @@ def of_files(paths: Sequence[Path], examples: int = EXAMPLES[-1]) -> list[Questi
 def levels(
     tokenizer: PromptTokenizer, tables: Sequence[Question], templates: Templates
 ) -> dict[str, Sequence[Question]]:
-    """The questions by what their problems are, the hardest first: the tables, or else arithmetic.
+    """The questions by a description of their problems, the hardest first: the tables, or else arithmetic.
 
     Args:
-        templates: in place of the wordings of their format.
+        templates: replace the wordings of their format.
     """
     by_level = {"the tables": tables} if tables else arithmetic(tokenizer)
     tasks = {question.operator: question.task for questions in by_level.values() for question in questions}
@@ -160,7 +160,7 @@ def levels(
 
 
 def _check_wording(task: Task, wording: str, where: str) -> None:
-    """Check the fields of a wording: all before `ANSWER`, so that only text follows the answer."""
+    """Check the fields of a wording. All must come before `ANSWER`, where the prompt ends."""
     template, after = halves(wording)
     field_names = first_fields(task.path) if isinstance(task, TableTask) else OPERANDS
     if fields := fields_of(after, [*field_names]):
@@ -177,7 +177,7 @@ def _with_templates(question: Question, templates: Templates) -> Question:
 
 
 def _examples_of(task: Task, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows that can be worked examples: a template would take ``{word}`` in a value for one of its fields."""
+    """The rows that can be worked examples: a template would take a ``{word}`` in their values for a field."""
     if not isinstance(task, TableTask):
         return rows
     values = [json.loads(fields) for fields in rows["fields"]]
@@ -189,8 +189,8 @@ def draw(question: Question, seed: int, examples: int = EXAMPLES[-1]) -> tuple[p
     """Worked examples with answers as different as possible, and other problems, at random.
 
     Returns:
-        `examples` and `PROBLEMS` rows of the task's pool, as `stated`. The examples have the column text, the
-        answer, and are `_examples_of` the task. Fewer examples are the first of these, up to `EXAMPLES[-1]`.
+        At least `EXAMPLES[-1]` examples (`_examples_of` the task) and `PROBLEMS` problems: rows of the task's pool,
+        as `stated`. The examples have the column text, the answer. The first rows do not depend on `examples`.
     """
     pool_rows = pool(question.task)
     rng = generator(seed, "scout", question.operator)

@@ -24,12 +24,12 @@ from form_invariance.workflow.paths import default_folder
 from form_invariance.workflow.undefined import undefined_verdicts
 
 TRYING = 10
-"""The trials take one part of as many of the experiment's time, at most."""
+"""The trials take at most the experiment's time divided by this."""
 _POSITIVE = Parameter(validator=validators.Number(gt=0))
 
 
 def _templates(items: Sequence[str]) -> dict[tuple[str, str], list[str]]:
-    """The wordings that are given, by format and operator."""
+    """The wordings of --template, by format and operator."""
     by_cell: dict[tuple[str, str], list[str]] = {}
     for item in dict.fromkeys(items):
         cell, _, text = item.partition("=")
@@ -50,7 +50,7 @@ def _check_names(model: str, tables: dict[Path, Question], template: Sequence[st
 
 
 def _check_files(files: list[Path], inputs: Sequence[Path], force: bool) -> None:
-    """Refuse files that must not be written."""
+    """Refuse outputs that are folders or inputs, and, without --force, files that exist."""
     for path in files:
         if path.is_dir() or path.resolve() in [table.resolve() for table in inputs]:
             raise UserError(f"--output: {path} is a folder or an input; name another file")
@@ -107,7 +107,7 @@ def scout(
     texts = proposal.tables_without_examples(chosen_questions, chosen_trials, seed)
     files = {operator: copies[operator] for operator in texts}
     tasks = other_tasks(tokenizer, chosen_questions, dict.fromkeys(chosen_trials["format"]))
-    # What a configuration says of a model; `model_files` is of one run.
+    # The model's keys of the configuration; `model_files` belongs to a run.
     model_settings = {"source": model.model} | {
         field.name: getattr(model, field.name)
         for field in fields(model)

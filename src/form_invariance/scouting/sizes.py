@@ -1,4 +1,4 @@
-"""Sizes of an experiment: as many prompts and candidates as fit a time, and as the right answers allow."""
+"""Sizes of an experiment: numbers of prompts and candidates that the right answers allow, and its time."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ Settings = dict[str, Any]
 """Values of the configuration by key."""
 
 Censuses = Mapping[tuple[str, str], tuple[pd.DataFrame, str]]
-"""By (format, operator), the census of a whole table, and its template."""
+"""The census of a whole table and its template, by (format, operator)."""
 
 _KEYS = (
     *("train_prompts", "eval_prompts", "probe_prompts", "heuristic_max_operand"),
@@ -40,21 +40,21 @@ CANDIDATES = (2000, 1000, 500, 300, 200, 120, 80, 50)
 """Candidates of a layer, from the default experiment to the quickest one."""
 _K = (5, 10, 20, 50, 100, 150, 200)
 _SHOWN = 50
-"""The k that is shown, if it is small enough."""
+"""The k that is shown, unless the candidates are too few for it."""
 _PAIRS = 200
-"""Pairs of a census, at least."""
+"""Smallest number of pairs of a census."""
 _STARTING = 5
 """Assumed seconds in which a job starts on one machine."""
 _SPARE = 8
-"""Rows of a table in no dataset, whose means replace ablated activations."""
+"""Rows of a table that are left for the means that replace ablated activations."""
 
 
 def steps(problems: float, right: float) -> list[Settings]:
     """The numbers of prompts that a model's right answers allow, the quickest experiment first.
 
     Args:
-        problems: how many the operator with the fewest has; infinite for tables, which `of_tables` fits.
-        right: share of right answers in the cell with the fewest.
+        problems: number of problems of the operator with the fewest; infinite for tables, which `of_tables` fits.
+        right: share of right answers in the worst cell.
     """
     allowed_steps: list[Settings] = []
     for step in _STEPS:
@@ -70,7 +70,7 @@ def steps(problems: float, right: float) -> list[Settings]:
 
 
 def circuits(candidates: int, few: bool = False) -> Settings:
-    """The number of candidates, and the sizes of circuits: all, or the smallest, the shown and the largest."""
+    """The number of candidates, and sizes of circuits: all, or if `few` the smallest, shown and largest."""
     most = most_shown(candidates)
     shown = max((k for k in _K if k <= min(most, _SHOWN)), default=most)
     circuit_sizes = sorted({shown, *(k for k in _K if k <= candidates)})
@@ -101,7 +101,7 @@ def seconds(config: Mapping[str, Any], model: str, rate: float) -> float:
     jobs = {"heuristics": cells, "agreement": operators, "heuristic_null": operators} if numbers else {}
     each = job_costs.table_seconds(config, model)
     tables = sum(count * each[rule] for rule, count in jobs.items())
-    # By cell census, patching and exchange; by operator heuristics, heads and probes.
+    # Jobs of each cell: census, patching, exchange; of each operator: heuristics, heads, probes.
     loads = 3 * cells + 3 * operators + 12
     start = job_costs.reading_seconds(settings) - job_costs.STARTING + _STARTING
     return work / rate + (loads * start + tables) / machine.cores()
@@ -113,7 +113,7 @@ def machine_rate(model: Mapping[str, Any], on_gpu: bool) -> float:
 
 
 def of_tables(sizes: Settings, censuses: Censuses, seed: int) -> Settings:
-    """The sizes with as many train and eval prompts as the rows allow that the model answers right.
+    """The sizes with the most train and eval prompts that the rows with right answers allow.
 
     Args:
         censuses: those that the run will take, if `census_pairs` is the number of rows.

@@ -1,4 +1,4 @@
-"""Trials: how many of a few dozen problems a model answers right in each wording and number of worked examples."""
+"""Trials: the share of right answers to a few dozen problems, by wording and number of worked examples."""
 
 import math
 import time
@@ -29,7 +29,7 @@ def trials(
 
     Args:
         counts: numbers of worked examples.
-        until: the time (`time.monotonic`) after which no trial begins but the first one.
+        until: the time (`time.monotonic`) after which no trial begins, except the first one.
 
     Returns:
         Columns format, operator, examples, wording, template (the wording after its examples), by_digit (a list of

@@ -1,7 +1,7 @@
 """The wordings that scout tries, by format, and worked examples before them.
 
-A wording is a template. In worked examples its answer is followed by a line break; where other text must follow, a
-wording goes on: ``CAPITALS["{country}"] = "{answer}"``. Its template is what comes before `ANSWER`.
+A wording is a template; `ANSWER` and more text may follow it: ``CAPITALS["{country}"] = "{answer}"``. In worked
+examples, this text and a line break follow the answer.
 """
 
 import json
@@ -61,7 +61,7 @@ def of_table(relation: str, fields: Sequence[str]) -> dict[str, tuple[str, ...]]
     """The wordings of a table, by format.
 
     Args:
-        relation: what an answer is, such as capital: the name of its column.
+        relation: name of the answers' column, for instance capital.
         fields: the names of the other columns.
     """
     of = "to" if relation == "answer" else "of"
@@ -89,12 +89,12 @@ def of_table(relation: str, fields: Sequence[str]) -> dict[str, tuple[str, ...]]
 
 
 def as_typed(text: str) -> str:
-    """A wording from how it is written on a line: \\n is a line break and \\\\ a backslash."""
+    """A wording from a line of text, in which \\n is a line break and \\\\ a backslash."""
     return re.sub(r"\\([\\n])", lambda match: "\n" if match[1] == "n" else "\\", text)
 
 
 def as_shown(wording: str) -> str:
-    """A wording on one line, from which `as_typed` makes it."""
+    """A wording as one line of text: the inverse of `as_typed`."""
     return wording.replace("\\", r"\\").replace("\n", r"\n")
 
 
@@ -111,8 +111,8 @@ def with_examples(
 
     Args:
         examples: columns fields and text, the whole answer.
-        words: answers are words, whose first token has the space before it: one typed before `ANSWER` goes into
-            the examples, and the template ends without it.
+        words: whether answers are words. The first token of a word includes the space before it, so a space that
+            is typed before `ANSWER` goes into the examples, and the template ends without it.
     """
     template, after = halves(wording)
     typed = " " if words and ANSWER in wording and template.endswith(" ") else ""

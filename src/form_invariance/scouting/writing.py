@@ -30,9 +30,9 @@ class Experiment:
         width: neurons of a layer.
         questions: those of the chosen trials.
         chosen_trials: a trial for each format and operator.
-        files: by operator, the tables that have lost their worked examples.
+        files: the tables without their worked examples, by operator.
         tasks: the other tasks.
-        digits: how many digits are asked at most, the last ones.
+        digits: at most this many digits of an answer are asked, the last ones.
     """
 
     settings: Mapping[str, str]
@@ -100,7 +100,7 @@ def operators_of(question: Question, most: int = len(_PLACES)) -> dict[str, int 
 
 
 def configuration(experiment: Experiment, sizes: Settings) -> str:
-    """A commented configuration."""
+    """The text of a configuration with comments."""
     lines = [f"seed: {experiment.seed}", "", "models:", f"  {_key(model_name(experiment.settings['source']))}:"]
     lines += [f"    {key}: {_text(value)}" for key, value in experiment.settings.items()]
     task = experiment.questions[0].task
