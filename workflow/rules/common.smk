@@ -12,6 +12,7 @@ from form_invariance.workflow.rule_options import (
     dose_sizes,
     expression_of,
     is_table,
+    joined_options,
     one_of,
     option,
     run_options,

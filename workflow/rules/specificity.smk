@@ -27,9 +27,9 @@ rule specificity:
         # A function, because Snakemake would take the fields of a template for wildcards.
         tasks=lambda wildcards: OTHER_TASKS,
         text=lambda wildcards: [
-            f"--{word}" for path in TEXT for word in (f"text={path}", f"text-sha256={FILES[path]}")
+            word for path in TEXT for word in joined_options({"text": path, "text_sha256": FILES[path]})
         ],
-        operands=[f"--{key.replace('_', '-')}={value}" for key, value in config["operands"].items()],
+        operands=joined_options(config["operands"]),
         k=option("k", task_sizes(config)),
         settings=settings("late_from", "membership", "matched_seeds", "center_logits", "seed"),
         prompts=settings(prompts="eval_prompts"),

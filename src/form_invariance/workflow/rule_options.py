@@ -28,6 +28,11 @@ def option(name: str, value: Any) -> list[str]:
     return [_option(name), *map(str, values)]
 
 
+def joined_options(values: Mapping[str, Any]) -> list[str]:
+    """Options of a command, each one word --NAME=VALUE, because a value may begin with a dash."""
+    return [f"{_option(name)}={value}" for name, value in values.items()]
+
+
 def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
@@ -49,11 +54,11 @@ def task_options(operator: Any, limits: Mapping[str, int], digests: Mapping[str,
         operator = {"expression": operator}
     if "table" in operator:
         table, answer = operator["table"], operator.get("answer", "answer")
-        return [f"--table={table}", f"--table-sha256={digests[table]}", f"--answer-column={answer}"]
-    operator_limits = {**limits, **operator.get("operands", {})}
-    digit = [f"--digit={operator['digit']}"] if "digit" in operator else []
-    options = (f"--{key.replace('_', '-')}={value}" for key, value in operator_limits.items())
-    return [f"--expression={operator['expression']}", *options, *digit]
+        return joined_options({"table": table, "table_sha256": digests[table], "answer_column": answer})
+    digit = {"digit": operator["digit"]} if "digit" in operator else {}
+    return joined_options(
+        {"expression": operator["expression"], **limits, **operator.get("operands", {}), **digit}
+    )
 
 
 def expression_of(operator: Any) -> str | None:
@@ -109,9 +114,8 @@ def copying_tasks(config: Mapping[str, Any]) -> str:
 
 def asked_of(operator: Any) -> str:
     """What an operator asks, in words: ``a + b``, ``digit 1 of a + b``, or ``answer in tasks/plural.csv``."""
-    whole = expression_of(operator)
-    if whole:
-        return whole
+    if expression := expression_of(operator):
+        return expression
     if "table" in operator:
         return f"{operator.get('answer', 'answer')} in {operator['table']}"
     return f"digit {operator['digit']} of {operator['expression']}"
@@ -120,12 +124,11 @@ def asked_of(operator: Any) -> str:
 def run_options(model: Mapping[str, Any], *keys: str) -> list[str]:
     """Options that say where a model of the configuration comes from, and how it runs.
 
-    Each option is one word, because a value may begin with a dash. Defaults are options too, so that writing a
-    default into the configuration re-runs nothing.
+    Defaults are options too, so that writing a default into the configuration re-runs nothing.
 
     Args:
         keys: the keys of `_RUNNING` that the command uses.
     """
-    revision = [f"--revision={model['revision']}"] if "revision" in model else []
-    running = [f"--{key}={model.get(key, _RUNNING[key])}" for key in keys]
-    return [f"--model={model['source']}", *revision, *running]
+    revision = {"revision": model["revision"]} if "revision" in model else {}
+    running = {key: model.get(key, _RUNNING[key]) for key in keys}
+    return joined_options({"model": model["source"], **revision, **running})
