@@ -40,7 +40,7 @@ class LogHandler(LogHandlerBase):
         self._reasons: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print what a record says of a job, an error or a warning; pass over all else."""
+        """Print the records of ended jobs, errors and warnings; ignore all others."""
         event, said = getattr(record, "event", None), record.__dict__
         if event == LogEvent.RUN_INFO:
             self._counts = {rule: count for rule, count in said["stats"].items() if rule != "total"}
@@ -56,7 +56,7 @@ class LogHandler(LogHandlerBase):
             if event == LogEvent.JOB_ERROR:
                 self._reasons += [f"{said['rule_name']}: {line}" for line in _errors(said.get("log") or [])]
             elif record.getMessage().startswith(FAILED):
-                # Many lines may lie between a job that failed and the end of the others.
+                # Repeated here, because other jobs may have printed many lines since the failure.
                 for reason in self._reasons:
                     self._print(reason)
 
@@ -76,12 +76,12 @@ class LogHandler(LogHandlerBase):
 
 
 def time_left(counts: Mapping[str, int], seconds: Mapping[str, Sequence[float]], elapsed: float) -> float:
-    """Seconds until all jobs have ended, if each takes as long as those of its rule, or as all, have taken.
+    """Seconds until all jobs have ended, if each takes the mean time of its rule, or of all rules if its has none.
 
     Args:
         counts: jobs of each rule.
-        seconds: of its jobs that have ended.
-        elapsed: since the first job began, in which as many ran at once as will.
+        seconds: times of each rule's jobs that have ended.
+        elapsed: seconds since the first job began. As many jobs will run at once as in this time.
     """
     ended = [second for of_rule in seconds.values() for second in of_rule]
     each = {rule: seconds.get(rule, ()) for rule in counts}
@@ -90,7 +90,7 @@ def time_left(counts: Mapping[str, int], seconds: Mapping[str, Sequence[float]],
 
 
 def _errors(logs: Sequence[str]) -> Iterator[str]:
-    """The sentences with which a job's commands ended, from its log files."""
+    """The error messages of a job's commands, from its log files."""
     for path in map(Path, logs):
         if path.exists():
             yield from (

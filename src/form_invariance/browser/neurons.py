@@ -28,17 +28,17 @@ class Cell:
 
 
 def _rows(table: pd.DataFrame) -> Iterable[Any]:
-    """The rows of a table as named tuples, whose types pandas does not know."""
+    """The rows of a table as named tuples; pandas does not know the types of their fields."""
     return table.itertuples(index=False)
 
 
 def _number(value: float, digits: int = 4) -> float | None:
-    """A number as short as the page needs it; None where it is not finite."""
+    """A number rounded to some significant digits; None if it is not finite."""
     return float(f"{value:.{digits}g}") if np.isfinite(value) else None
 
 
 def families(table: pd.DataFrame) -> dict[tuple[str, int, int], dict[str, list[Any]]]:
-    """Each family's best heuristic of every neuron, a labelled one before others.
+    """Each family's best heuristic of every neuron; labelled heuristics come before others.
 
     Args:
         table: heuristics table of a cell.
@@ -90,13 +90,13 @@ def tokens_of(table: pd.DataFrame) -> dict[str, dict[str, list[list[Any]]]]:
 
 
 def most_active_rows(tables: list[pd.DataFrame]) -> dict[tuple[int, int], list[list[Any]]]:
-    """The rows of a table of words on which each neuron is farthest from 0, by the mean of the formats.
+    """The rows of a table of words on which each neuron's mean activation over the formats is farthest from 0.
 
     Args:
         tables: row_activations of each format.
 
     Returns:
-        By neuron, of each row: its fields, the target, the activation in each format.
+        By (layer, neuron), for each row: its fields, the target, the activation in each format.
     """
     key = ["layer", "neuron", "row"]
     wide = pd.concat([table.set_index(key)["activation"] for table in tables], axis=1, keys=range(len(tables)))
@@ -134,9 +134,9 @@ def neurons_of(cells: Mapping[str, Cell], where: str) -> list[dict[str, Any]]:
         where: model and operator, for the error.
 
     Returns:
-        Of each: layer, neuron, row (its map's), rank, ie, ie_std, each effect of single neurons (lists, one entry
-        a format), strict and reference (by format: families), agreement_strict and agreement_reference; of a table
-        of words also rows, as `most_active_rows`.
+        For each neuron: layer, neuron, row (index of its map), rank, ie, ie_std and knockout_probability (lists,
+        one entry for each format), strict and reference (`families` for each format), agreement_strict and
+        agreement_reference; for a table of words also rows, as `most_active_rows`.
     """
     format_cells = list(cells.values())
     first = format_cells[0].maps

@@ -1,4 +1,4 @@
-"""The browser's page: all it shows inside the one HTML file, which stays under 8 MB."""
+"""The browser's page: one HTML file that contains all its data, in less than 8 MB."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ from form_invariance.stages.heuristics import map_files
 LEVELS = 64
 """Steps of the page's colour scale; the eye cannot distinguish more."""
 _LARGEST = 7 * 10**6 + 900_000
-"""Bytes of a page, without its own script."""
+"""Largest size of a page in bytes, without its scripts."""
 _SCRIPTS = ("page.js", "list.js", "maps.js", "neuron.js", "keys.js")
 
 
@@ -39,7 +39,7 @@ def pack_maps(maps: np.ndarray) -> dict[str, Any]:
 
     Returns:
         low, high: the scale's ends; maps: packed bytes, (formats, N), each the difference to the pair before
-        modulo `LEVELS`, since neighbouring pairs are alike.
+        modulo `LEVELS`, because neighbouring pairs are alike.
     """
     low, high = float(maps.min()), float(maps.max())
     step = (high - low) / (LEVELS - 1) or 1.0
@@ -49,15 +49,15 @@ def pack_maps(maps: np.ndarray) -> dict[str, Any]:
 
 
 def operator_data(cells: Mapping[str, Cell], where: str) -> dict[str, Any]:
-    """What the page knows of one operator, without the heat maps.
+    """The page's data of one operator, without the heat maps.
 
     Args:
         cells: by format.
         where: model and operator, for errors.
 
     Returns:
-        neurons: as `neurons_of`; and with maps a, b: the pairs' operands, and place: of each pair's answer in
-        answers, packed as 16-bit integers; answers; size: operands are below it.
+        neurons: as `neurons_of`. With maps also a, b: the pairs' operands, and place: the index of each pair's
+        answer in answers, all packed as 16-bit integers; answers; size: the largest operand + 1.
     """
     maps = next(iter(cells.values())).maps
     if maps is None:
@@ -78,10 +78,10 @@ def add_maps(operators: Mapping[str, dict[str, Any]], cells: Mapping[str, Mappin
     """Give neurons their heat maps, the best of every operator first, as long as there is room.
 
     Args:
-        operators: as of `operator_data`; a neuron's entry receives `maps` (as of `pack_maps`) and `logits`, what
-            a unit of it adds to each answer, packed as 32-bit floats.
+        operators: from `operator_data`; a neuron's entry receives `maps` (from `pack_maps`) and `logits`, the
+            logit that a unit of the neuron adds to each answer, packed as 32-bit floats.
         cells: by operator and format.
-        room: bytes.
+        room: bytes that are left for the maps.
     """
     mapped = {name: [cell.maps for cell in by_format.values() if cell.maps] for name, by_format in cells.items()}
     places = {name: np.unique(maps[0].answer, return_index=True)[1] for name, maps in mapped.items() if maps}

@@ -16,7 +16,7 @@ from form_invariance.tables.inputs import input_paths, read_inputs
 from form_invariance.tables.lineage import OfAnyModel
 
 Draw = Callable[[Mapping[str, pd.DataFrame], str, int], Figure]
-"""From one table for each input, the title, and the circuit size of figures that show one."""
+"""Draws from one table for each input, the title, and the circuit size, for figures that show a single one."""
 
 
 def figure_of(stage: str, name: str) -> tuple[Draw, dict[str, Schema]]:

@@ -1,7 +1,7 @@
 """Lines with their intervals, in one panel or in a grid of them.
 
 A table of lines has the columns line (its name), value, low and high (NaN: no interval), a horizontal axis, and
-those that say which panel.
+columns that name the panel.
 """
 
 import math
@@ -22,7 +22,7 @@ _MORE_GAPS = (SOLID, DASHED, DASH_DOT, DOTTED)
 
 @dataclass(frozen=True)
 class Look:
-    """What a line looks like; `label` is its text in the legend where that is not its name."""
+    """What a line looks like. `label` is its text in the legend, if that is not the line's name."""
 
     colour: str
     marker: str = ""
@@ -31,13 +31,13 @@ class Look:
     label: str = ""
 
     def arguments(self) -> dict[str, Any]:
-        """What matplotlib is given, the colour aside."""
+        """Arguments for matplotlib, without the colour."""
         return {"marker": self.marker, "linestyle": self.dashes, "linewidth": self.width}
 
 
 Looks = Mapping[str, Look]
-"""By line. Lines with gaps are drawn above solid ones and narrow above wide ones, so that both are seen where they
-agree; of equals the first."""
+"""Looks by line. Lines with gaps are drawn above solid ones and narrow above wide ones, so that both are seen
+where they coincide. Of equals, the first line is on top."""
 
 
 def looks_of(names: Sequence[str]) -> dict[str, Look]:
@@ -49,7 +49,7 @@ def looks_of(names: Sequence[str]) -> dict[str, Look]:
 def line(
     table: pd.DataFrame, name: str | pd.Series, value: str, low: str | None = None, high: str | None = None
 ) -> pd.DataFrame:
-    """The rows of one line; a series of names for several ones.
+    """The rows of one line, or of several if `name` is a series.
 
     Args:
         value: the column that is drawn.
@@ -61,7 +61,7 @@ def line(
 
 
 def spread(table: pd.DataFrame, by: list[str], name: str | pd.Series, value: str) -> pd.DataFrame:
-    """The rows of one line: the mean of a column in each group, and its range."""
+    """The rows of one line: the mean of a column in each group, with the range as the interval."""
     groups = table.groupby(by, sort=False)[value].agg(value="mean", low="min", high="max")
     return groups.reset_index().assign(line=name)
 
@@ -91,7 +91,7 @@ def _draw(table: pd.DataFrame, axes: Axes, x: str, looks: Looks) -> None:
 
 
 def _draw_point(row: pd.DataFrame, axes: Axes, x: str, look: Look) -> None:
-    """A line of one point: without a marker it has no extent, and neither has its band."""
+    """Draw a line of one point. Without a marker it would be invisible, and so would its band."""
     if row[["low", "high"]].notna().all(axis=None):
         axes.vlines(row[x], row["low"], row["high"], color=look.colour, lw=look.width)
     if not look.marker:
@@ -120,33 +120,33 @@ def line_grid(
     """Small multiples of the lines with one legend.
 
     Args:
-        x: the column of the horizontal axis, which is named after it; "k" are circuit sizes.
-        label: of the vertical axis.
+        x: the column of the horizontal axis, and its name; "k" are circuit sizes.
+        label: name of the vertical axis.
         row: the column of the table whose values are the rows of panels.
         col: the column whose values are the columns of panels.
         col_wrap: panels in a row, at most, where there is no `row`.
         height: inches of a row.
-        others: what else the legend explains.
+        others: further entries of the legend.
     """
     names = _in_order(table, looks)
     grid = style.Grid(
         table,
         row=row,
         col=col,
-        # In the table's order: a panel's first point may not be the first of all.
+        # In the table's order; seaborn would sort numbers.
         row_order=table[row].unique() if row else None,
         col_order=table[col].unique(),
         col_wrap=col_wrap and min(col_wrap, table[col].nunique()),
         ylim=(-0.03, 1.03),
     )
-    # The panels share their axes: each line would compute the limits of all of them.
+    # The panels share their axes, so each line would compute the limits of all panels anew.
     for axes in grid.axes.flat:
         axes.set_autoscalex_on(False)
     for (row_place, col_place, _), data in grid.facet_data():
         _draw(data, grid.facet_axis(row_place, col_place, modify_state=False), x, looks)
     grid.axes.flat[0].autoscale(axis="x")
     grid.set_titles("").set_axis_labels("neurons per layer, k" if x == "k" else x, label)
-    # Names above the first row and before the first column: seaborn would repeat them in every panel.
+    # Names only above the first row and before the first column; seaborn would repeat them in every panel.
     for axes, name in zip(grid.axes.flat, grid.col_names, strict=False):
         axes.set_title(name)
     for axes, name in zip(grid.axes[:, 0] if row else (), grid.row_names, strict=False):
@@ -170,12 +170,13 @@ def legend_handles(looks: Looks) -> list[Line2D]:
 
 
 _DIGIT = 0.062
-"""Inches that a digit of a label takes."""
+"""Width in inches of a digit of a label."""
 
 
 def size_axis(axes: Axes, sizes: Sequence[int]) -> None:
-    """A logarithmic axis with a tick for each circuit size, labelled where there is room: by hand, for matplotlib
-    labels such ticks all or not at all.
+    """Make an axis logarithmic, with a tick for each circuit size, labelled where there is room.
+
+    matplotlib would label all of these ticks or none.
     """
     specification, figure = axes.get_subplotspec(), axes.get_figure(root=True)
     assert specification is not None
@@ -190,7 +191,7 @@ def size_axis(axes: Axes, sizes: Sequence[int]) -> None:
             labelled.append(size)
     axes.set_xscale("log")
     if not 0 < axes.dataLim.width < math.inf:
-        # Where nothing is drawn, the limits follow from nothing either.
+        # If nothing is drawn, matplotlib has no data to find limits from.
         axes.set_xlim(min(sizes) / 1.2, max(sizes) * 1.2)
     axes.set_xticks(sizes, [str(size) if size in labelled else "" for size in sizes])
     axes.minorticks_off()

@@ -22,7 +22,7 @@ GREY = "#777777"
 LIGHT = "#BBBBBB"
 
 TWO_COLUMNS = 16 / 2.54
-"""Width of the two columns of ACL's style with the gap between, inches."""
+"""Inches: the width of the two columns of ACL's style, with the gap between them."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 HATCHES = ("", "/////", "\\\\\\\\\\", "xxxxx", "|||||", "-----", "+++++")
@@ -53,7 +53,7 @@ _SETTINGS = {
     "hatch.color": "white",
     "hatch.linewidth": 0.5,
 }
-# The user's matplotlibrc is for the user's figures.
+# The user's matplotlibrc must not change these figures.
 mpl.rcdefaults()
 mpl.use("agg")
 sns.set_theme(context="paper", style="ticks", palette=COLOURS, font="DejaVu Sans", rc=_SETTINGS)
@@ -65,12 +65,12 @@ def colours(names: Sequence[str]) -> dict[str, str]:
 
 
 def markers(names: Sequence[str]) -> dict[str, str]:
-    """A fixed marker for each name, in order; where a colour is used again, its marker is another one."""
+    """A fixed marker for each name, in order. Names with the same colour have different markers."""
     return _shifted(names, MARKERS)
 
 
 def hatches(names: Sequence[str]) -> dict[str, str]:
-    """A fixed hatch for each name's bars, likewise."""
+    """A fixed hatch for each name's bars. Names with the same colour have different hatches."""
     return _shifted(names, HATCHES)
 
 
@@ -85,13 +85,13 @@ def visible(token: str) -> str:
 
 
 def extent(numbers: pd.Series) -> str:
-    """The smallest and the largest of some numbers, in words; one where they are equal."""
+    """The smallest and the largest of some numbers, in words; a single number if they are equal."""
     least, most = min(numbers), max(numbers)
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def nothing(title: str, why: str) -> Figure:
-    """A figure of a model in which there is nothing to draw: one line that says why."""
+    """The figure of a model without anything to draw: one line that says why."""
     figure = Figure(figsize=(TWO_COLUMNS, 0.5), layout="constrained")
     figure.suptitle(f"{title}: {why}")
     return figure
@@ -109,7 +109,7 @@ def panels(
     """A grid of panels that differ in kind, which seaborn's FacetGrid does not make.
 
     Args:
-        height: inches of a row, in the mean.
+        height: mean height of a row, in inches.
         widths: relative widths of the columns.
         heights: relative heights of the rows.
 
@@ -122,7 +122,7 @@ def panels(
 
 
 class Grid(sns.FacetGrid):  # type: ignore[misc]
-    """A grid of panels that is laid out once, when it is finished; seaborn would do so after every step."""
+    """A grid of panels that is laid out once, when it is finished; seaborn would lay it out after every step."""
 
     def tight_layout(self, *args: object, **kwargs: object) -> "Grid":
         """Leave the layout as it is."""
@@ -130,7 +130,7 @@ class Grid(sns.FacetGrid):  # type: ignore[misc]
 
 
 def finish(grid: sns.FacetGrid, title: str, height: float, handles: Sequence[Artist]) -> None:
-    """Give a grid of seaborn's its size, of which `height` is a row's, its title, and one legend below."""
+    """Give a grid its size (`height` inches for each row), its title, and one legend below."""
     figure = grid.figure
     pyplot.close(figure)
     figure.set_layout_engine("constrained")
@@ -157,10 +157,10 @@ def legend_below(figure: Figure, handles: Sequence[Artist]) -> None:
 
 
 def _settle(figure: Figure) -> None:
-    """Lay a figure out once, and round where its axes come to lie.
+    """Lay a figure out once, and round the positions of its axes.
 
-    Constrained layout places the same axes with different last bits from time to time; SVG hashes them
-    into the names of its clip paths.
+    The last bits of these positions differ between runs of the constrained layout, and SVG hashes them into the
+    names of its clip paths.
     """
     figure.draw_without_rendering()
     positions = [(axes, axes.get_position().bounds) for axes in figure.axes]
@@ -169,7 +169,7 @@ def _settle(figure: Figure) -> None:
         axes.set_position(tuple(round(value, 6) for value in bounds))
 
 
-# Without what differs from run to run.
+# None leaves out metadata that differ from run to run.
 _METADATA: dict[str, dict[str, None]] = {
     ".png": {"Software": None},
     ".svg": {"Date": None, "Creator": None},

@@ -1,4 +1,4 @@
-"""Which neuron and which problem the page follows: chosen by rules, not by hand."""
+"""Choose the neuron and the problem that the page follows, by rules and not by hand."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ Neuron = tuple[int, int]
 
 @dataclass(frozen=True)
 class Example:
-    """One problem in every format, and what putting a value of another problem into its run does.
+    """One problem in every format, and the effect of a neuron's value from another problem in its run.
 
     Attributes:
-        rows: its census rows, one a format.
+        rows: the problem's census rows, one for each format.
         partner: the other problem, a row of the corrupt table.
-        effect: of the neuron on this problem, with this partner.
+        effect: the neuron's effect on this problem, with this partner.
         range: smallest and largest effect of the neuron over the train prompts that could have been chosen.
-        candidates: how many these are.
-        right: the model answers them correctly in every format; if there is none, all train prompts count.
+        candidates: number of these prompts.
+        right: whether the model answers these correctly in every format; if not, they are all train prompts.
     """
 
     rows: pd.DataFrame
@@ -37,9 +37,10 @@ class Example:
 def choose_example(
     tables: Mapping[str, pd.DataFrame], effects: Mapping[str, np.ndarray], neuron: Neuron
 ) -> Example:
-    """The problem on which the neuron has the most usual effect: the one nearest to its mean.
+    """The problem on which the neuron's effect is nearest to the mean effect.
 
-    Chosen among the first format's train prompts that the model answers correctly in every format.
+    It is one of the first format's train prompts that the model answers correctly in every format; of all train
+    prompts, if there is none.
 
     Args:
         tables: census, with the column format; dataset and corrupt, of the first format.
@@ -83,12 +84,12 @@ def labelled_everywhere(heuristics: pd.DataFrame) -> pd.DataFrame:
 
 
 def choose_neuron(ranking: pd.DataFrame, shared: pd.DataFrame, labelled: pd.DataFrame) -> Neuron:
-    """The best of the labelled neurons by mean rank; else of the shared ones; else the first format's best.
+    """The labelled neuron with the best mean rank; else the shared one; else the best of the first format.
 
     Args:
         ranking: of every format, with the column format.
         shared: columns layer, neuron.
-        labelled: those with a label in every format, columns layer, neuron.
+        labelled: the shared neurons with a label in every format, columns layer, neuron.
     """
     for neurons in (labelled, shared):
         if len(neurons):

@@ -1,4 +1,4 @@
-"""The explained page: six steps with their pictures inside the one HTML file, nothing outside it."""
+"""The explained page: one HTML file that contains six steps with their pictures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ from form_invariance.stages.overlap.table import all_formats
 
 @dataclass(frozen=True)
 class Explained:
-    """What the page is made from: one model and operator.
+    """The data of one model and operator from which the page is made.
 
     Attributes:
         question: what the operator asks, in words.
         k: circuit size that the page speaks of.
-        tables: by name, those of formats with the column format, in the formats' order.
-        ranking: what ranks the neurons: the configuration's key.
+        tables: by name; tables of formats have the column format, in the formats' order.
+        ranking: the configuration's key `ranking`: by what the neurons are ranked.
         effects: tensors of the first format's effects.
         maps: by format; empty where the operator is a table of words.
-        answers: those of the report, to whose sections the page links.
+        answers: the report's answers, to whose sections the page links.
     """
 
     model: str
@@ -47,7 +47,7 @@ class Explained:
 
 
 def _contents(explained: Explained) -> dict[str, Any]:
-    """What the template is given of each step."""
+    """The values that the template shows in each step."""
     tables, k = explained.tables, explained.k
     ranking, overlap = tables["ranking"], tables["overlap"]
     shared = neurons_of(tables["circuit"], k)

@@ -18,13 +18,13 @@ from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.stages.heuristics.map_files import ActivationMaps
 
 _WIDTH = 4.4
-"""Inches; the page shows it as wide as a phone, or half as wide again."""
+"""Inches. The page shows a picture as wide as a phone, or half as wide again."""
 _COLUMNS = 3
 _PICTURES = {"keep_only": "only these neurons work", "knockout": "these neurons are knocked out"}
 
 
 def effects_picture(effects: pd.DataFrame, neuron: int) -> Figure:
-    """Step 2: a layer's neurons in order of effect, the best in colour, one with a ring.
+    """Step 2: a layer's neurons in order of effect, the best in colour, the given neuron with a ring.
 
     Args:
         effects: columns rank, ie_mean, best, neuron.
@@ -66,7 +66,7 @@ def ablations_picture(table: pd.DataFrame) -> Figure:
     sets, formats = list(table["set"].unique()), list(table["format"].unique())
     colours, markers = style.colours(formats), style.markers(formats)
     figure, (panels,) = style.panels(1, len(INTERVENED), width=_WIDTH, height=0.6 + 0.1 * len(sets) * len(formats))
-    # Rows of equal sets lie apart by format.
+    # The formats' rows of one set are next to each other.
     offsets = dict(zip(formats, np.linspace(-0.28, 0.28, len(formats)), strict=True))
     for axes, intervention in zip(panels, INTERVENED, strict=True):
         done = table[table["intervention"] == intervention]
@@ -119,7 +119,7 @@ def maps_picture(maps: Mapping[str, ActivationMaps], neuron: tuple[int, int]) ->
 
 
 def _grid(maps: ActivationMaps, neuron: tuple[int, int]) -> np.ndarray:
-    """A neuron's activations by operands, (a, b); not a number where a pair is not asked."""
+    """A neuron's activations by operands, (a, b); NaN for pairs that are not asked."""
     neuron_mask = (maps.neurons["layer"] == neuron[0]) & (maps.neurons["neuron"] == neuron[1])
     grid = np.full((maps.a.max() + 1, maps.b.max() + 1), np.nan)
     grid[maps.a, maps.b] = maps.maps[int(np.flatnonzero(neuron_mask)[0])]

@@ -35,7 +35,7 @@ def effects_in_layer(ranking: pd.DataFrame, layer: int, k: int) -> pd.DataFrame:
 
 
 def share_of_best(effects: pd.DataFrame) -> float:
-    """The share of a layer's positive effect that the best neurons have; not a number where there is none."""
+    """The share of a layer's positive effect that the best neurons have; NaN if no effect is positive."""
     positive = effects["ie_mean"].clip(lower=0)
     total = positive.sum()
     return float(positive[effects["best"]].sum() / total) if total else float("nan")
@@ -54,10 +54,10 @@ def members(ranking: pd.DataFrame, layer: int, k: int, membership: str) -> pd.Da
 def ablations(tables: Tables, operator: str, k: int) -> pd.DataFrame:
     """Step 4: the probability of the right answer with every set of neurons, kept alone and knocked out.
 
-    Accuracy would not tell sets apart where all of them leave no answer right, or every one.
+    Accuracy is not shown, because it is equal for all sets if they leave all answers right, or none.
 
     Returns:
-        Columns intervention, format, set (what the figure calls it), value, low, high (of the shared neurons).
+        Columns intervention, format, set (its title in the figure), value, low, high (of the shared neurons).
     """
     of_k = {name: tables[name][tables[name]["k"] == k] for name in ("interventions", "contrasts")}
     done = pd.concat([rows_of(of_k["interventions"], name) for name in INTERVENED])
@@ -65,7 +65,7 @@ def ablations(tables: Tables, operator: str, k: int) -> pd.DataFrame:
     titles = done["neurons"].map(TITLES)
     done = done.assign(set=titles, **{name: done[of] for name, of in columns.items()}).dropna(subset="set")
     done.loc[done["neurons"] != "circuit", ["low", "high"]] = np.nan
-    # A knockout's contrast is the loss: loss plus what is left gives the unmodified model.
+    # A knockout's contrast is the loss. The loss and what is left add up to the unmodified model.
     contrasts = of_k["contrasts"]
     contrasts = contrasts[contrasts["contrast"] == "circuit_minus_control_everywhere"]
     contrasts = contrasts[(contrasts["operator"] == operator) & (contrasts["metric"] == "probability")]
@@ -77,7 +77,7 @@ def ablations(tables: Tables, operator: str, k: int) -> pd.DataFrame:
 
 
 def in_formats(tables: Tables, neuron: Neuron) -> Records:
-    """Step 5: rank, effect and best strict label of a neuron in each format; None where it has none."""
+    """Step 5: rank, effect and best strict label of a neuron in each format; None if it has none."""
     layer, number = neuron
     by_format = pd.DataFrame({"format": tables["ranking"]["format"].unique()})
     parts = [_of(tables["ranking"], layer, number)[["format", "rank", "ie_mean"]]]

@@ -1,4 +1,4 @@
-"""The one way to make a page: a folder's page.html in the layout, with styles, scripts and figures inside it."""
+"""How every page is made: a folder's page.html in the layout, with styles, scripts and figures inside it."""
 
 import base64
 import math
@@ -20,8 +20,8 @@ def make_page(folder: Path, **contents: Any) -> str:
     """A page that needs no other file.
 
     Args:
-        folder: has page.html, which extends layout.html, and page.css.
-        contents: what the template shows. Text is escaped; a name that is missing is an error.
+        folder: contains page.html, which extends layout.html, and page.css.
+        contents: values that the template shows. Text is escaped; a missing name is an error.
     """
     loader = FileSystemLoader([folder, _LAYOUT])
     environment = Environment(
@@ -38,12 +38,12 @@ def make_page(folder: Path, **contents: Any) -> str:
 
 
 def data_uri(content: bytes, kind: str = "image/svg+xml") -> str:
-    """The address under which a page contains a figure, or another file."""
+    """The data URI of a figure, or of another file, that a page contains."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def number(value: float | None) -> str:
-    """A number with two decimals, or two digits where it is small; in words where it is none."""
+    """A number with two decimals, or with two significant digits if it is small; words for None and NaN."""
     if value is None or math.isnan(value):
         return UNDEFINED
     text = f"{value:z.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.2g}"

@@ -1,4 +1,4 @@
-"""The paper's tables for any models; for its own three with its numbers next to ours (method, section 10)."""
+"""The paper's tables for any models. The paper's own three have its numbers next to ours (method, section 10)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ CAPTIONS = {
 
 
 def read_numbers() -> pd.DataFrame:
-    """Every figure of the paper's tables.
+    """Every number in the paper's tables.
 
     Returns:
         Columns table (its LaTeX label), model, format, operator, family, column, printed (as in the paper),
@@ -41,7 +41,7 @@ def read_numbers() -> pd.DataFrame:
 
 
 def paper_model(source: str) -> str:
-    """The paper's name of a model by its source; empty for any other."""
+    """The paper's name of a model by its source; empty for a model that the paper does not have."""
     return PAPER_MODELS.get(source.rstrip("/").split("/")[-1].lower(), "")
 
 
@@ -56,8 +56,8 @@ def compared_with_paper(
 
     Args:
         labels: labels of the paper's tables.
-        keys: columns of `table` that a row is found by, with the model.
-        columns: the paper's column by ours.
+        keys: columns of `table` that, with the model, identify a row of the paper.
+        columns: the paper's column, by our column.
         sources: each model's source, by its name in `table`.
     """
     numbers = read_numbers()
@@ -91,7 +91,7 @@ def probe(table: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
     rows = []
     for (model, name), part in table.groupby(["model", "format"], sort=False):
         if name == ALL:
-            # The formats' own probes have tables of their own, with more prompts.
+            # The probes within a format have their own tables, with more prompts.
             part = of_all_formats(part)
         for operator in part["operator"].unique():
             layer_curve = curve(part, operator)
@@ -124,7 +124,7 @@ def _of_rows(
     printed: Mapping[str, str],
     sources: Mapping[str, str],
 ) -> pd.DataFrame:
-    """Add the paper's columns, which it prints per format, to some rows of a table."""
+    """Add the paper's columns, which are per format, to some rows of a table."""
     compared = compared_with_paper(table[rows], labels, ["format"], printed, sources)
     return table.join(compared[[column for column in compared.columns if column not in table.columns]])
 
@@ -132,7 +132,7 @@ def _of_rows(
 def agreement(table: pd.DataFrame, labelled: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
     """Agreement of the formats' families per operator (Table app_detailed_heuristics).
 
-    The paper's columns are over the neurons labelled in every format; `exact of shared %` is over all.
+    The paper's columns are over the neurons labelled in every format; `exact of shared %` is over all shared ones.
     """
     observed_rows = table[(table["activations"] == "observed") & (table["scope"] == "all")]
     counts = labelled[labelled["activations"] == "observed"]
@@ -211,7 +211,7 @@ def significance(table: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFram
 
 
 def families(table: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
-    """How often each family occurs (Tables dist_*): labels, and neurons that carry one at least."""
+    """How often each family occurs (Tables dist_*): labels, and neurons with at least one."""
     rows = []
     observed = table[table["label"] & (table["activations"] == "observed")]
     for (model, name, operator), cell_rows in observed.groupby(["model", "format", "operator"], sort=False):

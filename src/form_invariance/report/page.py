@@ -1,4 +1,4 @@
-"""The report's page: figures and tables inside the one HTML file, nothing outside it."""
+"""The report's page: one HTML file that contains its figures and tables."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ def _table(frame: pd.DataFrame) -> Markup:
 
 
 def run_times(benchmarks: Path) -> pd.DataFrame:
-    """Jobs, seconds and largest memory of each stage, from the rules' benchmark files."""
+    """Number of jobs, their seconds and their largest memory (MB) by stage, from the rules' benchmark files."""
     rows = []
     for path in sorted(benchmarks.glob("**/*.tsv")):
         with reading(path, "a benchmark", LookupError):
@@ -52,7 +52,7 @@ def _paper_table(path: Path) -> dict[str, Any]:
 
 
 def _shown(answer: Answer, figures: Mapping[str, Path], of: str) -> dict[str, Any]:
-    """An answer with its table as HTML and CSV, and its figures, given by name, as data; `of` is its heading."""
+    """An answer with its heading `of`, its table as HTML and CSV, and its figures (files by name) as data URIs."""
     return {
         "of": of,
         "sentence": with_minus(answer.sentence),
@@ -99,12 +99,12 @@ def render(
     """The page.
 
     Args:
-        answers: of each model.
+        answers: by model.
         figures: SVG by (model, name).
         compared: SVG of the figures that concern all models.
         paper: CSV of the paper's tables.
         benchmarks: folder of the rules' benchmark files.
-        captions: what there is to see in a figure, by its name; a section says it once for all models.
+        captions: by figure; a section shows each once for all models.
         configuration: the configuration of the run, as YAML.
 
     Raises:

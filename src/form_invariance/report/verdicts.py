@@ -26,7 +26,7 @@ def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]
     """Name, what is compared and cells of each question: a cell for each model, None where nothing is compared.
 
     Args:
-        answers: of each model.
+        answers: by model.
     """
     rows = [_by_question(verdict_of(model_answers)) for model_answers in answers.values()]
     limits = [row[name] for by_question in rows for row in by_question.values() for name in ("low", "high")]
@@ -44,10 +44,10 @@ def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]
 
 
 def extents(answers: Mapping[str, Sequence[Answer]]) -> Iterator[str]:
-    """Of each model that has a knockout: its right answers, and what they are too few to decide.
+    """A sentence for each model that has a knockout: its right answers, and which differences they cannot decide.
 
     Args:
-        answers: of each model.
+        answers: by model.
     """
     for model, model_answers in answers.items():
         row = _by_question(verdict_of(model_answers)).get("necessary")
@@ -60,7 +60,7 @@ def extents(answers: Mapping[str, Sequence[Answer]]) -> Iterator[str]:
 
 
 def with_minus(text: str) -> str:
-    """A text whose negative numbers have a minus sign in place of the hyphen."""
+    """A text with minus signs in place of the hyphens of negative numbers."""
     return re.sub(r"(?<![\w-])-(?=[0-9])", "−", text)
 
 
@@ -69,7 +69,7 @@ def _by_question(answer: Answer | None) -> dict[str, Row]:
     if answer is None:
         return {}
     names = {question.compared: name for name, question in QUESTIONS.items()}
-    # Where all are NaN, JSON gave them back as None.
+    # JSON has None for NaN, so a column of NaN alone is not a column of floats.
     table = answer.table.astype(dict.fromkeys(("value", "control_value", "difference", "low", "high"), float))
     named = table.assign(question=table["question"].map(names))
     return {row["question"]: row for row in named.to_dict("records")}

@@ -189,8 +189,9 @@ def draw(question: Question, seed: int, examples: int = EXAMPLES[-1]) -> tuple[p
     """Worked examples with answers as different as possible, and other problems, at random.
 
     Returns:
-        At least `EXAMPLES[-1]` examples (`_examples_of` the task) and `PROBLEMS` problems: rows of the task's pool,
-        as `stated`. The examples have the column text, the answer. The first rows do not depend on `examples`.
+        At least `EXAMPLES[-1]` examples (`_examples_of` the task) and `PROBLEMS` problems: rows of the task's
+        pool, as `stated`. The examples have the column text, the answer. Their first rows do not depend on
+        `examples`.
     """
     pool_rows = pool(question.task)
     rng = generator(seed, "scout", question.operator)
