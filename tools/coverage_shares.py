@@ -1,4 +1,4 @@
-"""The shares of lines and of branches that the tests ran, from `coverage json` on standard input."""
+"""Print the shares of lines and branches that the tests ran, from `coverage json` on standard input."""
 
 import json
 import sys
@@ -11,4 +11,4 @@ print(
     f"Lines: {lines:.1f} % of {totals['num_statements']}. Branches: {branches:.1f} % of {totals['num_branches']}."
 )
 if lines < LEAST:
-    sys.exit(f"error: the tests run {lines:.1f} % of the lines of src; at least {LEAST} % are asked for")
+    sys.exit(f"error: the tests run {lines:.1f} % of the lines of src; it must be at least {LEAST} %")

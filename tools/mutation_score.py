@@ -1,4 +1,4 @@
-"""The share of mutants that the tests kill, by module, from mutmut's records; ends with 1 where it is small."""
+"""Print the share of mutants that the tests kill, by module, from mutmut's records; fail if a share is small."""
 
 import json
 import sys
@@ -25,4 +25,4 @@ print("Left:", *(mutants["mutant"] + ": " + mutants["status"])[~killed], sep="\n
 shares = pd.concat([killed.groupby(mutants["module"]).mean(), pd.Series({"all": killed.mean()})])
 print(shares.map("{:.1%}".format).to_string())
 if len(low := shares[shares < LEAST]):
-    sys.exit(f"less than {LEAST:.0%} are killed of: {', '.join(low.index)}")
+    sys.exit(f"less than {LEAST:.0%} of the mutants are killed in: {', '.join(low.index)}")

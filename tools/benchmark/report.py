@@ -13,7 +13,7 @@ from form_invariance.tables.files import write_table
 
 
 def line(row: Row) -> str:
-    """One measurement in a line."""
+    """One measurement as a line of text."""
     parts = [
         "{suite:6s} {stage:17s} {tokens:3d} tokens  {prompts:4d} prompts  {candidates:5d} candidates".format(
             **row
@@ -35,14 +35,14 @@ def speedup(factors: "pd.Series[float]", tokens: int, where: str) -> str:
     """How many times faster replay is than each rival, the strongest first.
 
     Args:
-        factors: of each rival by its name, the mean over late layers in prompts of this number of tokens.
+        factors: by rival, the mean over late layers in prompts of this number of tokens.
         where: "one CPU thread" or similar.
     """
     strongest = factors.sort_values().items()
-    told = ", ".join(
+    comparisons = ", ".join(
         f"{factor:.1f} times faster than {RIVALS[str(name)].description}" for name, factor in strongest
     )
-    return f"replay is {told} ({tokens} tokens, mean over late layers, {where})"
+    return f"replay is {comparisons} ({tokens} tokens, mean over late layers, {where})"
 
 
 def summary(rows: Sequence[Row], provenance: Mapping[str, Any]) -> str:
