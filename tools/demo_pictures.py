@@ -19,7 +19,7 @@ PAGES = {
     "explained": (782, 1420, ["explained.html", "explained.html#step-3"]),
     "browser": (1280, 1080, ["browser/embedded-shared.html#operator=multiplication&neuron=4.493"]),
 }
-"""By picture: width and height of a part, and the parts, which are side by side."""
+"""Width and height of a part, and the parts, by picture. The parts are placed side by side."""
 
 _TEXTS = """() => {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), texts = [];
@@ -34,7 +34,7 @@ _TEXTS = """() => {
 
 
 def open_part(tab: Page, part: str, width: int, height: int) -> list[tuple[str, bool]]:
-    """Show a part of a page; its texts, and whether each is seen."""
+    """Show a part of a page. Returns its texts, and whether each is visible."""
     tab.set_viewport_size({"width": width, "height": height})
     tab.goto("about:blank")
     tab.goto((RESULTS / part.split("#")[0]).as_uri() + "".join(part.partition("#")[1:]))
@@ -43,7 +43,7 @@ def open_part(tab: Page, part: str, width: int, height: int) -> list[tuple[str, 
 
 
 def draw_page(tab: Page, name: str) -> None:
-    """Write a picture of a page with the texts that are seen, as its description."""
+    """Write a picture of a page, with the visible texts as its description."""
     width, height, parts = PAGES[name]
     picture, seen = Image.new("RGB", (width * len(parts), height)), []
     for column, part in enumerate(parts):

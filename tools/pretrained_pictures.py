@@ -1,6 +1,6 @@
 """Draw the documents' pictures of pretrained models.
 
-Of results/qwen (`make demo-sizes`) and results/smollm2 (`make demo-real`), or of two folders that are given.
+They show results/qwen (`make demo-sizes`) and results/smollm2 (`make demo-real`), or the folders of two arguments.
 """
 
 import shutil
@@ -25,12 +25,12 @@ FOLDERS = [ROOT / "results/qwen", ROOT / "results/smollm2"]
 RESULTS, OF_WORDS = map(Path, sys.argv[1:] or FOLDERS)
 MODELS, WORDS = ("qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"), "smollm2-135m"
 COPIES = ("tasks", "differing")
-"""Figures of the first model."""
+"""Figures of the first model that are copied."""
 PANEL = ["model", "layer"]
 
 
 def tables(name: str) -> pd.DataFrame:
-    """A table of both models, over all files of this name; models are called with their number of layers."""
+    """A table of both models from all files of this name. The models' names get their number of layers."""
     paths = [path for model in MODELS for path in sorted(RESULTS.glob(f"{model}/shared/**/{name}.parquet"))]
     table = pd.concat([pd.read_parquet(path) for path in paths], ignore_index=True)
     layers = table.groupby("model")["layer"].transform("max") + 1
@@ -38,7 +38,7 @@ def tables(name: str) -> pd.DataFrame:
 
 
 def exchange() -> Figure:
-    """Shares of outputs that are the donor's: means over the operators, and their range."""
+    """Shares of outputs that are the donor's answer: means over operators, and their range."""
     table = tables("residual_shares")
     donors = {donor: table[table["donor"] == donor] for donor in (OWN, OTHERS, COPIED)}
     lines = [spread(rows, PANEL, donor, "donor_answer") for donor, rows in donors.items()]
@@ -49,7 +49,7 @@ def exchange() -> Figure:
 
 
 def probes() -> Figure:
-    """What probes of one format read in another, of the units: means over formats, their range over operators."""
+    """What probes trained on one format read of the units in another: means over formats, range over operators."""
     table = tables("arrival_probes")
     table = table[(table["trained"] != table["tested"]) & table["operator"].str.endswith("units")]
     table = table[table["target"].str.endswith(" 1")]

@@ -43,7 +43,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--revision", help="hub branch, tag or commit")
     parser.add_argument("--dtype", default="float32", choices=["float32", "tf32", "bfloat16"])
     parser.add_argument("--device", default="auto", help="auto, or a torch device")
-    # Random models are too flat for the near readout: of their patches most would be read out twice.
+    # The logits of random models are too flat for the near readout: most patches would be read out twice.
     parser.add_argument("--readout", default="full", choices=["near", "full"])
     parser.add_argument(
         "--lengths",
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
-    """Measure a model in a folder or of the hub; `label` is its name in the table."""
+    """Measure a model from a folder or the hub; `label` is its name in the table."""
     from benchmark import measure, report
     from benchmark.rate import matmul_rate
     from form_invariance.experiment.model_options import load_model
@@ -115,7 +115,7 @@ def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
         "matmul_rate": machine.rate,
     }
     rows = []
-    # Garbage is collected before every measurement: what is imported by now need not be looked through again.
+    # Garbage is collected before every measurement. Then it skips everything that is imported by now.
     gc.freeze()
     for suite in arguments.suites:
         for row in _suite(suite, machine, tokenizer, arguments):
@@ -141,7 +141,7 @@ def _suite(
 
 
 def _rivals(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The model in the library of each rival that is installed."""
+    """The model, loaded with the library of each rival that is installed."""
     from benchmark import rivals
     from form_invariance.experiment.model_options import device_of, dtype_of
     from form_invariance.model.files import resolve

@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Machine:
-    """What all measurements share: model, rate of matrix products of its MLP's size, repeats, readout."""
+    """What all measurements share. `rate` is that of matrix products of the size of the model's MLP."""
 
     model: Decoder
     rate: float  # floating-point operations per second
@@ -29,7 +29,7 @@ class Machine:
         """Measure `run`, which does `units` units of work with `operations` floating-point operations each.
 
         Args:
-            row: the other columns, where they differ from those of one prompt without candidates.
+            row: other columns; the defaults are those of one prompt without candidates.
         """
         return self.row(fastest([run], self.repeats, self.model.device)[0][0], units, operations, **row)
 

@@ -100,7 +100,7 @@ def write_random_model(
     """Write a Hugging Face folder with random weights, and a tokenizer for numbers and the templates.
 
     Args:
-        device: draws the weights. A GPU draws others than a CPU, but 8 billion of them in seconds.
+        device: where the weights are drawn. A GPU draws other values than a CPU, but 8 billion of them in seconds.
     """
     config = _config(shape, dtype)
     write_description(folder, config, build_tokenizer([SYMBOLIC, WORD]))

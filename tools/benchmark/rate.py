@@ -12,14 +12,14 @@ from form_invariance.model.decoder import Decoder
 T = TypeVar("T")
 
 _ENOUGH = 15.0
-"""Total seconds after which a measurement is not repeated again."""
+"""Total seconds after which a run is not repeated."""
 
 
 def fastest(runs: Sequence[Callable[[], T]], repeats: int, device: torch.device) -> tuple[list[float], list[T]]:
     """Seconds of the fastest repeat of each run, and the results of the first repeats.
 
     The runs take turns, so that other work slows all of them alike. On one CPU thread these are CPU seconds; else
-    elapsed seconds, waiting for a GPU to finish.
+    elapsed seconds until the GPU has finished.
     """
     one_thread = device.type == "cpu" and torch.get_num_threads() == 1
     clock = time.process_time if one_thread else time.perf_counter

@@ -23,7 +23,7 @@ class Method:
     """A way to patch a number of neurons in any late layer."""
 
     name: str
-    batch: int  # rows; 0 = as many as replay itself takes
+    batch: int  # rows; 0 = chosen by replay
     patch: Patch
     patches: int  # neurons in each layer
     operations: list[float]  # floating-point operations per patch, by late layer

@@ -1,4 +1,4 @@
-"""Other ways to patch one neuron at a time at the last token, as a user of their libraries would write them.
+"""Other ways to patch one neuron at a time at the last token, as users of these libraries would write them.
 
 - One hooked pass: TransformerLens runs the whole prompt, once for each neuron.
 - Batched hooks: the same, with a batch of copies of the prompt and another neuron patched in each.
@@ -39,7 +39,7 @@ class Rival:
     longest: int  # most tokens in a batch, so that it fits into the memory and takes seconds
 
     def batches_for(self, tokens: int, candidates: int) -> list[int]:
-        """The batches that are not too long for prompts of some tokens, nor larger than the candidates."""
+        """The batches that are not too long for prompts of this length, nor larger than the candidates."""
         fitting = [rows for rows in self.batches if rows * tokens <= self.longest and rows <= candidates]
         return fitting or [self.batches[0]]
 
@@ -150,11 +150,11 @@ RIVALS = {
     "nnsight": Rival("batches in nnsight", nnsight_traces, pass_operations, (16, 64, 256), 2**13),
     "one hooked pass": Rival("one hooked pass per neuron", hooked_passes, pass_operations, (1,), 2**13),
 }
-"""By name, the strongest first."""
+"""Rivals by name, the strongest first."""
 
 
 def load(folder: Path, dtype: torch.dtype, device: str) -> dict[str, Any]:
-    """For each rival that is installed, the model in its library."""
+    """The model, loaded with the library of each rival that is installed."""
     bridge = boot(folder, dtype, device)
     from transformers import AutoModelForCausalLM
 

@@ -32,7 +32,7 @@ CIRCUITS = 6
 """Number of circuits in transfer and of sets in interventions (the paper's grid has about sixty)."""
 
 Job = tuple[str, Callable[[], object], int, str]
-"""Stage, function, number of units, and unit."""
+"""Stage, function, number of units of work, and the unit."""
 
 
 def _problems(prompts: int) -> tuple[np.ndarray, np.ndarray]:

@@ -92,7 +92,7 @@ def _parts(problems: Problems, recipe: Recipe, step: int) -> Iterator[Part]:
 
 
 def _misread_parts(problems: Problems, recipe: Recipe, step: int) -> Iterator[Part]:
-    """Of an operator with misread pairs, a quarter of the batch are such, a quarter other misreadable pairs."""
+    """If an operator has misread pairs, they are a quarter of its batch, other misreadable pairs another quarter."""
     rng = generator(recipe.seed, "misreading", step)
     for (operator, pool), size in zip(problems.pools.items(), recipe.misread_pairs, strict=True):
         for name in problems.formats:

@@ -18,7 +18,7 @@ def llama_config(sizes: Mapping[str, Any], vocabulary: int, **settings: Any) -> 
 
     Args:
         sizes: n_layers, d_model, d_mlp, n_heads, n_key_value_heads and d_head; other keys are ignored.
-        settings: keys of config.json with other values than below, or further ones.
+        settings: further keys of config.json, or other values than below.
     """
     return {
         "architectures": ["LlamaForCausalLM"],

@@ -68,7 +68,7 @@ def _spread(weights: dict[str, Tensor], optimizer: torch.optim.AdamW, recipe: Re
 
 
 def train(problems: Problems | DigitProblems, folder: Path) -> dict[str, Tensor]:
-    """Train a model. Continue from the checkpoint in `folder` if it is of the same recipe.
+    """Train a model. Continue from the checkpoint in `folder` if it has the same recipe and templates.
 
     Returns:
         The weights by Hugging Face name.
