@@ -12,7 +12,7 @@ rule labelled_neurons:
         "<results>/logs/labelled_neurons/{model}/{operator}.log",
     benchmark:
         "<results>/benchmarks/labelled_neurons/{model}/{operator}.tsv"
-    # With what waits for it, the longest chain after the rankings.
+    # This rule and the rules that wait for it are the longest chain after the rankings.
     priority: 1
     conda:
         "../../envs/cpu.yaml"

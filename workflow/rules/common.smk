@@ -29,7 +29,7 @@ VARIANTS = config_check.measured_variants(config)
 # Operators that are whole-number arithmetic; the others are tables, or ask a digit.
 NUMBER_OPERATORS = [name for name, operator in config["operators"].items() if expression_of(operator)]
 TASK_OPERATORS = [name for name, operator in config["operators"].items() if is_table(operator)]
-# The options that say what each operator asks.
+# The options of commands that say what each operator asks.
 ASKED = {name: task_options(operator, config["operands"], FILES) for name, operator in config["operators"].items()}
 # The grid of every operator that is an expression, for the heuristics. One that asks a digit keeps its own limits.
 GRIDS = {
@@ -37,7 +37,7 @@ GRIDS = {
     for name in OPERATORS
     if name not in TASK_OPERATORS
 }
-# Of every model, from all that is measured by prompt.
+# A model's contrasts, computed from all its tables by prompt (MEASUREMENTS).
 CONTRASTS = "<results>/{model}/shared/contrasts.parquet"
 SIZES = [*option("best_k", dose_sizes(config)), *option("specificity_k", task_sizes(config))]
 CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
@@ -56,7 +56,7 @@ TARGETS, PAGES = [], []
 Figure = namedtuple("Figure", ["stage", "tables"])
 FIGURES, ANSWERS = {}, {}
 FIGURE_KINDS = ["png", "svg", "pdf"]
-# Tables by prompt or pair, of which the contrasts are made.
+# Tables by prompt or pair, from which the contrasts are computed.
 MEASUREMENTS = []
 
 
@@ -66,12 +66,12 @@ def model_options(wildcards, *more) -> list[str]:
 
 
 def on_cluster() -> bool:
-    """Whether jobs are a cluster's."""
+    """Whether jobs run on a cluster."""
     return not workflow.local_exec
 
 
 def gpu_here() -> bool:
-    """Whether a job can have a GPU; on a cluster, or in a dry run, that is not known here."""
+    """Whether a job can have a GPU. It is assumed on a cluster and in a dry run, where it is not known."""
     return on_cluster() or workflow.dryrun or job_sizes.has_gpu()
 
 

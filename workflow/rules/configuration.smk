@@ -1,4 +1,4 @@
-"""The configuration, checked before any rule is made of it."""
+"""The configuration, checked before the rules read it."""
 
 import atexit
 import os
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(str(workflow.current_basedir)).parents[1]
-# The source of this checkout, if it has one, before what is installed.
+# Import the source of this checkout, if it has one, and not an installed package.
 sys.path[:0] = [str(source) for source in [ROOT / "src"] if source.exists()]
 
 from form_invariance.errors import exit_at_a_mistake
@@ -36,11 +36,11 @@ with exit_at_a_mistake():
     # The configuration of a module comes from the Snakefile that uses it, not from the command line.
     items = workflow.config_settings.config_args if workflow.modifier.is_main_snakefile() else []
     config = config_check.read(with_items(config, workflow.configfiles, items), ROOT / "config")
-    # In the jobs of a cluster, those that the run began with.
+    # Jobs of a cluster use the digests with which their run began.
     FILES = file_digests.digests(config, {} if workflow.is_main_process else records.begun())
     OTHER_TASKS, COPYING_TASKS = other_tasks(config, FILES), copying_tasks(config)
     SITE = job_sizes.read_site(ROOT / "config/cluster.yaml")
-    # Not in the jobs of a cluster; nor in a module, whose results have a prefix that is unknown here.
+    # Jobs of a cluster need no check. A module cannot check: its results have a prefix that is unknown here.
     if workflow.is_main_process and workflow.modifier.is_main_snakefile():
         records.check(config, FILES)
 

@@ -3,12 +3,13 @@
 TARGETS += expand("<results>/{model}/{format}/{operator}/{table}.parquet", table=["dataset", "corrupt"], **CELLS)
 ANSWERS["dataset"] = every_cell("<results>/{model}/{format}/{operator}/dataset.parquet")
 TARGETS += expand("<results>/{model}/preflight.parquet", model=MODELS)
-# Operators besides its own from which a dataset takes corrupt partners.
+# Operators from which another operator's dataset takes corrupt partners.
 OTHERS = OPERATORS if config["corrupt"] == "across_operators" else []
 
 
-# First of all that is ready: a run whose cells have too few right answers ends before the expensive jobs. It is no
-# input of the datasets, since a new cell must re-run no other; and `ancient` would hide what else re-runs them.
+# It runs before other jobs that are ready, so that a run with too few right answers ends before the expensive jobs.
+# It is not an input of the datasets, because a new cell must not re-run other cells; `ancient` would also hide other
+# reasons to re-run them.
 rule preflight:
     input:
         censuses=CENSUS,

@@ -16,7 +16,7 @@ rule model_files:
     params:
         code=source_digest("model-files"),
         model=lambda wildcards: run_options(config["models"][wildcards.model], "dtype"),
-        # By their names, wherever the folder lies.
+        # By file name, so that a folder that is moved re-runs nothing.
         files=lambda wildcards: [
             f"{PurePosixPath(path).name} {FILES[path]}"
             for path in file_digests.of_model(config["models"][wildcards.model])

@@ -1,6 +1,6 @@
 """The ranking in a lower precision compared with that in float32, on some train prompts, per (model, format, operator)."""
 
-# Models that do not run in float32; none if no prompts are given.
+# Models that do not run in float32. They are compared if precision_prompts is not 0.
 LOWER = [name for name, model in config["models"].items() if model.get("dtype", "float32") != "float32"]
 if config["precision_prompts"]:
     TARGETS += expand(every_cell("<results>/{model}/{format}/{operator}/precision.parquet"), model=LOWER)

@@ -1,7 +1,7 @@
 """The verdicts on every model, and all models side by side."""
 
 VERDICTS = "<results>/{model}/shared/verdicts.parquet"
-# The report opens with it.
+# The verdicts come first, as in the report.
 ANSWERS = {"summary": [VERDICTS], **ANSWERS}
 TARGETS += expand(VERDICTS, model=MODELS)
 TARGETS += expand("<results>/figures/summary.{kind}", kind=FIGURE_KINDS)
