@@ -92,7 +92,7 @@ def _parts(problems: Problems, recipe: Recipe, step: int) -> Iterator[Part]:
 
 
 def _misread_parts(problems: Problems, recipe: Recipe, step: int) -> Iterator[Part]:
-    """If an operator has misread pairs, they are a quarter of its batch, other misreadable pairs another quarter."""
+    """If an operator has misread pairs, they are a quarter of its batch, other misreadable pairs another one."""
     rng = generator(recipe.seed, "misreading", step)
     for (operator, pool), size in zip(problems.pools.items(), recipe.misread_pairs, strict=True):
         for name in problems.formats:
