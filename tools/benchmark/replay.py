@@ -32,19 +32,16 @@ class Method:
 class Patches:
     """The values of a corrupt prompt that are patched into a clean one, and the ways to do it."""
 
-    def __init__(
-        self, machine: Machine, suite: str, tokens: Tensor, corrupt: Tensor, answers: Tensor, scale: float = 1.0
-    ) -> None:
-        """Take a clean and a corrupt prompt (1, T) and the tokens of their answers (1, 2).
-
-        The corrupt activations are multiplied by `scale`; `suite` is the name in the table.
-        """
-        self.machine, self.model, self.length, self.suite = machine, machine.model, tokens.shape[1], suite
+    def __init__(self, machine: Machine, tokens: Tensor, corrupt: Tensor, answers: Tensor) -> None:
+        """Take a clean and a corrupt prompt (1, T) and the tokens of their answers (1, 2)."""
+        self.machine, self.model, self.length = machine, machine.model, tokens.shape[1]
         self.late = range(self.model.config.n_layers // 2, self.model.config.n_layers)
         self.tokens, self.answers = tokens, answers
         self.cache = build_cache(self.model, self.tokens, self.late[0])
         self.near = near_readout(self.model, self.cache.residual[-1], machine.readouts)
-        self.patch_values = last_token_neurons(self.model, corrupt, self.late[0])[:, 0] * scale  # (late layers, m)
+        self.patch_values = (
+            last_token_neurons(self.model, corrupt, self.late[0])[:, 0] * _SCALE
+        )  # (late layers, m)
 
     def work(self, method: Method, layer: int) -> Callable[[], Tensor]:
         """The method's patches in one late layer; the result is their indirect effects."""
@@ -98,7 +95,7 @@ class Patches:
                     spent[method.name] * method.patches,
                     method.patches * len(layers),
                     sum(method.operations[: len(layers)]) / len(layers),
-                    suite=self.suite,
+                    suite="replay",
                     stage=method.name,
                     unit="patches",
                     tokens=self.length,
@@ -133,5 +130,5 @@ def measure(
     rng, device = torch.Generator().manual_seed(length), machine.model.device
     tokens, corrupt = (torch.randint(0, 1000, (1, length), generator=rng).to(device) for _ in range(2))
     answers = torch.tensor([[11, 12]], device=device)
-    patches = Patches(machine, "replay", tokens, corrupt, answers, _SCALE)
+    patches = Patches(machine, tokens, corrupt, answers)
     yield from patches.compare(theirs, candidates, hooked)
