@@ -39,7 +39,6 @@ GRIDS = {
 }
 # A model's contrasts, computed from all its tables by prompt (MEASUREMENTS).
 CONTRASTS = "<results>/{model}/shared/contrasts.parquet"
-SIZES = [*option("best_k", dose_sizes(config)), *option("specificity_k", task_sizes(config))]
 CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 every_format = partial(expand, format=FORMATS, allow_missing=True)
 every_operator = partial(expand, operator=OPERATORS, allow_missing=True)

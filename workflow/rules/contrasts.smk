@@ -18,7 +18,7 @@ rule contrasts:
         code=source_digest("contrasts"),
         # A function, because Snakemake would take the fields of a template for wildcards.
         tasks=lambda wildcards: COPYING_TASKS,
-        sizes=SIZES,
+        sizes=[*option("best_k", dose_sizes(config)), *option("specificity_k", task_sizes(config))],
         settings=settings("k", "bootstrap", "seed"),
     resources:
         **table_job(mem_mb=4000),
