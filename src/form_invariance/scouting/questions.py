@@ -19,6 +19,7 @@ from form_invariance.problems.templates import OPERANDS, fields_of
 from form_invariance.randomness import generator
 from form_invariance.scouting.wordings import ANSWER, halves, of_arithmetic, of_table
 from form_invariance.stages.heuristics.names import EXPRESSIONS
+from form_invariance.workflow.config_schema import as_name
 
 Wordings = Mapping[str, Sequence[str]]
 """Wordings by format."""
@@ -108,7 +109,6 @@ def of_file(path: Path, examples: int = EXAMPLES[-1]) -> Question:
     for sentence in odd_spaces(path):
         print(f"warning: {sentence}", file=sys.stderr)
     answer = "answer" if "answer" in columns else columns[-1]
-    operator = re.sub(r"[^A-Za-z0-9_.-]", "_", path.stem).lstrip("_.-")
     relation = re.sub(r"[\W_]+", " ", answer).strip()
     task = TableTask(path, answer)
     examples = max(examples, EXAMPLES[-1])
@@ -122,7 +122,8 @@ def of_file(path: Path, examples: int = EXAMPLES[-1]) -> Question:
             f"the table {path}: scout needs {examples} rows for worked examples, but only {usable} contain no "
             "words in braces, which a template takes for fields; add rows"
         )
-    return Question(operator or "table", task, of_table(relation, [name for name in columns if name != answer]))
+    wordings = of_table(relation, [name for name in columns if name != answer])
+    return Question(as_name(path.stem, "table"), task, wordings)
 
 
 def of_files(paths: Sequence[Path], examples: int = EXAMPLES[-1]) -> list[Question]:

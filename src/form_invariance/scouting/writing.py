@@ -15,6 +15,7 @@ from form_invariance.problems.tasks import Arithmetic, TableTask
 from form_invariance.scouting.questions import FIRST, PROBLEMS, Question
 from form_invariance.scouting.sizes import Settings
 from form_invariance.scouting.wordings import as_shown
+from form_invariance.workflow.config_schema import as_name
 
 _PLACES = ("units", "tens", "hundreds")
 _SHOWN = 60
@@ -75,8 +76,7 @@ def _shares(trial: "pd.Series[Any]") -> str:
 
 def model_name(source: str) -> str:
     """The name of a model in a configuration."""
-    last = re.split(r"[/:]", source.rstrip("/"))[-1]
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", last).lstrip("_.-") or "model"
+    return as_name(re.split(r"[/:]", source.rstrip("/"))[-1], "model")
 
 
 def _text(value: str) -> str:

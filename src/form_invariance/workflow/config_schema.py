@@ -78,6 +78,11 @@ def check_name(name: str, section: str, where: str) -> None:
         raise UserError(f"{where}: the name {name!r} is reserved; choose another")
 
 
+def as_name(text: str, otherwise: str) -> str:
+    """A text as a name that `check_name` allows: `_` replaces other characters; `otherwise` if nothing is left."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", text).lstrip("_.-") or otherwise
+
+
 def hint(word: object, known_words: Collection[str], otherwise: str, similarity: float = 0.6) -> str:
     """A question with the known word most similar to a misspelt one; `otherwise` if no known word is similar."""
     similar = difflib.get_close_matches(str(word), known_words, n=1, cutoff=similarity)
