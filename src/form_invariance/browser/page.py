@@ -59,13 +59,13 @@ def operator_data(cells: Mapping[str, Cell], where: str) -> dict[str, Any]:
         neurons: as `neurons_of`. With maps also a, b: the pairs' operands, and place: the index of each pair's
         answer in answers, all packed as 16-bit integers; answers; size: the largest operand + 1.
     """
-    maps = next(iter(cells.values())).maps
+    neurons, maps = neurons_of(cells, where), next(iter(cells.values())).maps
     if maps is None:
-        return {"neurons": neurons_of(cells, where)}
+        return {"neurons": neurons}
     answers, answer_index = np.unique(maps.answer, return_inverse=True)
     short = np.dtype("<u2")
     return {
-        "neurons": neurons_of(cells, where),
+        "neurons": neurons,
         "a": pack_bytes(maps.a.astype(short)),
         "b": pack_bytes(maps.b.astype(short)),
         "place": pack_bytes(answer_index.astype(short)),

@@ -64,10 +64,8 @@ def smaller(experiment: Experiment, steps: Sequence[Settings]) -> Iterator[Small
 
 def _worst_first(chosen_trials: pd.DataFrame, column: str) -> list[str]:
     """Formats or operators by the right answers in their worst cell, the fewest first."""
-    return [
-        str(name)
-        for name in chosen_trials.groupby(column, sort=False)["right"].min().sort_values(kind="stable").index
-    ]
+    worst = chosen_trials.groupby(column, sort=False)["right"].min()
+    return worst.sort_values(kind="stable").index.tolist()
 
 
 def _without(experiment: Experiment, column: str, name: str) -> Experiment:
