@@ -253,7 +253,7 @@ def test_a_table_that_is_short_or_has_long_answers_is_named(tmp_path):
             assert f"eval_prompts to {39 // len(config['formats'])}, or add rows" in sentence
         (long,) = (sentence for sentence in said if "several tokens" in sentence)
         assert "operators: 2 of 40 answers" in long
-        assert "'594 apples' by '594'" in long
+        assert "'594' of '594 apples'" in long
 
 
 DIGITS = {"models": {"m": {"source": "embedded:embedded-digits"}}, "k": [10, 50]}
