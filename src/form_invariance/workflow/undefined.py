@@ -76,9 +76,9 @@ def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:
         if longer := [(text, first) for text, first in texts if text != first]:
             text, first = longer[0]
             yield (
-                f"config key operators: {len(longer)} of {rows} answers have several tokens, and only the first is "
-                f"asked, for instance {first!r} of {text!r} (tokenizer of {name}): another answer that begins with "
-                "this token counts as right; write shorter answers if that is not intended"
+                f"config key operators: {len(longer)} of {rows} answers have several tokens, and only the first "
+                f"is asked, for instance {first!r} of {text!r} (tokenizer of {name}): another answer that begins "
+                "with this token counts as right; write shorter answers if that is not intended"
             )
 
 
