@@ -16,7 +16,7 @@ from typing import Any
 from form_invariance.errors import UserError
 from form_invariance.json_yaml import read_json
 from form_invariance.tables.files import write_text
-from form_invariance.workflow.source_digest import made
+from form_invariance.workflow.source_digest import MADE
 
 _KEPT = Path(".snakemake/form_invariance_code.json")
 _RUNS = 20
@@ -28,8 +28,8 @@ SAID = "code: "
 
 def note() -> None:
     """Keep, for each digest of code in this run, the digests of its definitions."""
-    codes = sorted(made())
-    run = {"codes": codes, "definitions": {name: part for code in codes for name, part in made()[code].items()}}
+    codes = sorted(MADE)
+    run = {"codes": codes, "definitions": {name: part for code in codes for name, part in MADE[code].items()}}
     before = [old for old in _runs() if old != run]
     write_text(_KEPT, json.dumps({"runs": [run, *before[: _RUNS - 1]]}))
 
@@ -72,4 +72,4 @@ def _changed(runs: list[Any], before: list[str], now: list[str]) -> Iterator[str
     if len(before) == 1 and len(now) == 1:
         kept = next((run["definitions"] for run in runs if before[0] in run["codes"]), None)
         if kept is not None:
-            yield from (name for name, part in made()[now[0]].items() if kept.get(name) != part)
+            yield from (name for name, part in MADE[now[0]].items() if kept.get(name) != part)

@@ -17,8 +17,8 @@ _ROOT = Path(__file__).parents[1]
 NO_DATA = (".py", ".pyc", ".md")
 """Suffixes of files that no module reads from its own folder."""
 _TEXT = "text that the command prints"
-_MADE: dict[str, Mapping[str, str]] = {}
-"""The digests of definitions by name, for each digest of a command that was made."""
+MADE: dict[str, Mapping[str, str]] = {}
+"""For each digest that `source_digest` made: the digests of its definitions and data files, by name."""
 
 
 @cache
@@ -131,13 +131,8 @@ def source_digest(command: str, *more: str, text: str = "") -> str:
             parts[key] = definition.digest(source.imports)
     parts |= {str(file.relative_to(_ROOT)): _of_data(file) for folder in folders for file in _data(folder)}
     code = digest(repr(sorted(parts.items())))
-    _MADE[code] = parts
+    MADE[code] = parts
     return code
-
-
-def made() -> Mapping[str, Mapping[str, str]]:
-    """For each digest that `source_digest` made: the digests of its definitions and data files, by name."""
-    return _MADE
 
 
 @cache
