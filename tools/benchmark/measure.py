@@ -28,8 +28,7 @@ class Machine:
     def measure(self, run: Callable[[], object], units: int, operations: float, **row: Any) -> Row:
         """Measure `run`, which does `units` units of work with `operations` floating-point operations each.
 
-        Args:
-            row: other columns; the defaults are those of one prompt without candidates.
+        `row` has other columns; the defaults are those of one prompt without candidates.
         """
         return self.row(fastest([run], self.repeats, self.model.device)[0][0], units, operations, **row)
 

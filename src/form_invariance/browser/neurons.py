@@ -74,13 +74,9 @@ def agreement(sets: list[set[str]]) -> str:
 
 
 def tokens_of(table: pd.DataFrame) -> dict[str, dict[str, list[list[Any]]]]:
-    """The tokens that each neuron promotes and suppresses, and their logits, the strongest first.
+    """Tokens of the table promoted_tokens and their logits, by neuron ("layer.number") and direction.
 
-    Args:
-        table: promoted_tokens.
-
-    Returns:
-        By neuron ("layer.number") and direction.
+    The strongest come first.
     """
     by_neuron: dict[str, dict[str, list[list[Any]]]] = {}
     for row in _rows(table.sort_values("rank", kind="stable")):

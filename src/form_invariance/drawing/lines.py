@@ -51,10 +51,7 @@ def line(
 ) -> pd.DataFrame:
     """The rows of one line, or of several if `name` is a series.
 
-    Args:
-        value: the column that is drawn.
-        low: the column of the interval's lower limit.
-        high: the column of its upper limit.
+    `value` is the column that is drawn, `low` and `high` are those of the interval's limits.
     """
     limits = {to: table[of] if of else math.nan for to, of in (("value", value), ("low", low), ("high", high))}
     return table.assign(line=name, **limits)
@@ -78,7 +75,6 @@ def _in_order(table: pd.DataFrame, looks: Looks) -> list[str]:
 
 
 def _draw(table: pd.DataFrame, axes: Axes, x: str, looks: Looks) -> None:
-    """Draw the lines of one panel."""
     defined = table.dropna(subset="value").sort_values(x, kind="stable")
     by_line = {name: defined[defined["line"] == name] for name in _in_order(defined, looks)}
     for name, rows in by_line.items():

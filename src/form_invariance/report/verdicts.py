@@ -23,11 +23,7 @@ def verdict_of(answers: Sequence[Answer]) -> Answer | None:
 
 
 def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]]:
-    """Name, what is compared and cells of each question: a cell for each model, None where nothing is compared.
-
-    Args:
-        answers: by model.
-    """
+    """Name, what is compared and cells of each question: a cell for each model, None where nothing is compared."""
     rows = [_by_question(verdict_of(model_answers)) for model_answers in answers.values()]
     limits = [row[name] for by_question in rows for row in by_question.values() for name in ("low", "high")]
     ends = [0.0, *filter(math.isfinite, limits)]
@@ -44,11 +40,7 @@ def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]
 
 
 def extents(answers: Mapping[str, Sequence[Answer]]) -> Iterator[str]:
-    """A sentence for each model that has a knockout: its right answers, and which differences they cannot decide.
-
-    Args:
-        answers: by model.
-    """
+    """A sentence for each model with a knockout: its right answers, and which differences they cannot decide."""
     for model, model_answers in answers.items():
         row = _by_question(verdict_of(model_answers)).get("necessary")
         if row and math.isfinite(row["high"] - row["low"]):

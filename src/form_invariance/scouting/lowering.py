@@ -18,12 +18,9 @@ Smaller = tuple[Experiment, Settings, str, str]
 
 
 def smaller(experiment: Experiment, steps: Sequence[Settings]) -> Iterator[Smaller]:
-    """The largest experiment, then ever smaller ones.
+    """The largest experiment, then ever smaller ones, with prompts from the steps of `sizes.steps`.
 
     They leave out, in this order: tasks, sizes of k, candidates, prompts, digits, operators, formats.
-
-    Args:
-        steps: from `sizes.steps`.
     """
     numbers = [number for number in CANDIDATES if number < experiment.width]
     most = min(CANDIDATES[0], experiment.width)
@@ -69,7 +66,6 @@ def _worst_first(chosen_trials: pd.DataFrame, column: str) -> list[str]:
 
 
 def _without(experiment: Experiment, column: str, name: str) -> Experiment:
-    """An experiment without a format or an operator."""
     chosen_trials = experiment.chosen_trials[experiment.chosen_trials[column] != name]
     if column == "operator":
         questions = [question for question in experiment.questions if question.operator != name]

@@ -48,8 +48,7 @@ def censuses(
 ) -> sizes.Censuses:
     """The censuses that the run will take of its tables. Operators on numbers have none here.
 
-    Args:
-        files: the tables without their worked examples, by operator.
+    `files` are the tables without their worked examples, by operator.
     """
     by_cell = {}
     for question in questions:

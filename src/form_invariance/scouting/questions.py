@@ -100,11 +100,7 @@ def unasked(level: Sequence[Question]) -> list[str]:
 
 
 def of_file(path: Path, examples: int = EXAMPLES[-1]) -> Question:
-    """The question of a table. Its answers are in the column `answer`, or in the last one.
-
-    Args:
-        examples: the largest number of worked examples that will be tried.
-    """
+    """The question of a table, for up to `examples` worked examples. Answers are in column `answer`, or in the last."""
     columns = list(first_fields(path))
     for sentence in odd_spaces(path):
         print(f"warning: {sentence}", file=sys.stderr)
@@ -140,8 +136,7 @@ def levels(
 ) -> dict[str, Sequence[Question]]:
     """The questions by a description of their problems, the hardest first: the tables, or else arithmetic.
 
-    Args:
-        templates: replace the wordings of their format.
+    `templates` replace the wordings of their format.
     """
     by_level = {"the tables": tables} if tables else arithmetic(tokenizer)
     tasks = {question.operator: question.task for questions in by_level.values() for question in questions}

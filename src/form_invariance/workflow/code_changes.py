@@ -42,11 +42,7 @@ def _runs() -> list[Any]:
 
 
 def say(workflow: Any) -> None:
-    """Print at the end of a dry run, for each rule whose code changed, which definitions did.
-
-    Args:
-        workflow: Snakemake's.
-    """
+    """Print at the end of a dry run of Snakemake, for each rule whose code changed, which definitions did."""
     dag = getattr(workflow, "dag", None)
     if dag is None or not workflow.dryrun:
         return

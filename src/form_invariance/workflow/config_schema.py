@@ -22,11 +22,7 @@ RESERVED = {
 
 
 def check_schema(config: Mapping[str, Any], schema: Mapping[str, Any], name: str = "config") -> None:
-    """Check keys and types.
-
-    Args:
-        name: name of the configuration in messages.
-    """
+    """Check keys and types. Messages call the configuration `name`."""
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend
 
@@ -63,12 +59,7 @@ def check_schema(config: Mapping[str, Any], schema: Mapping[str, Any], name: str
 
 
 def check_name(name: str, section: str, where: str) -> None:
-    """Check a name.
-
-    Args:
-        section: key of the configuration: models, operators or formats.
-        where: start of the message.
-    """
+    """Check a name below the key `section` of the configuration. `where` begins the message."""
     if not NAME.fullmatch(name):
         raise UserError(
             f"{where}: the name {name!r} must consist of the letters a to z and A to Z, digits, '_', '-' and '.', "

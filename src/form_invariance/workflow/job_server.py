@@ -121,9 +121,7 @@ def _start() -> tuple["subprocess.Popen[bytes]", str]:
 def listen(descriptor: int, folder: str) -> None:
     """The server: import everything that commands need, then fork for each request, until standard input ends.
 
-    Args:
-        descriptor: the socket's.
-        folder: the socket's; it is removed at the end.
+    At the end it removes `folder`, which contains the socket.
     """
     try:
         _listen(descriptor)
@@ -170,8 +168,7 @@ def _listen(descriptor: int) -> None:
 def _run(connection: socket.socket, server: socket.socket) -> int:
     """Run the command that a connection asks for, in this process, and send its exit status.
 
-    Args:
-        server: socket to which the time and memory of the command are sent.
+    The time and memory that it used go to `server`.
     """
     import traceback
     from threading import Thread

@@ -136,11 +136,7 @@ def _check_prompts(name: str, tokenizer: PromptTokenizer, config: Mapping[str, A
 
 
 def check_models(config: Mapping[str, Any], variants: Variants) -> None:
-    """Check every model whose files are on this machine. Prompts are checked once for each tokenizer.
-
-    Args:
-        variants: the measured variants.
-    """
+    """Check every model whose files are on this machine. Prompts are checked once for each tokenizer."""
     checked = set()
     for name, model in config["models"].items():
         folder = known_folder(model)

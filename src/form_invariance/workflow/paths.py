@@ -16,11 +16,7 @@ def default_folder() -> Path:
 
 
 def check_folders(**folders: Path) -> None:
-    """Refuse folders that do not exist, and paths with braces.
-
-    Args:
-        folders: each keyword names its folder in messages, with `_` for a space.
-    """
+    """Refuse folders that do not exist, and paths with braces. Keywords name the folders, with `_` for a space."""
     for what, folder in folders.items():
         name = what.replace("_", " ")
         if not folder.is_dir():

@@ -48,11 +48,7 @@ class Job:
 
 
 def jobs(listing: str, root: Path) -> list[Job]:
-    """The jobs in the output of `snakemake -n`, without rules that only collect targets.
-
-    Args:
-        root: folder of the run.
-    """
+    """The jobs in the output of `snakemake -n` in the folder `root`, without rules that only collect targets."""
     code: dict[str, str] = {}
     for rules, names in _CODE.findall(listing):
         code |= {rule: ", ".join(filter(None, [code.get(rule), names])) for rule in rules.split(", ")}

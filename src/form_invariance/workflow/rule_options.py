@@ -124,10 +124,8 @@ def asked_of(operator: Any) -> str:
 def run_options(model: Mapping[str, Any], *keys: str) -> list[str]:
     """Options that say where a model of the configuration comes from, and how it runs.
 
-    Defaults are options too, so that writing a default into the configuration re-runs nothing.
-
-    Args:
-        keys: the keys of `_RUNNING` that the command uses.
+    `keys` are those of `_RUNNING` that the command uses. Their defaults are options too, so that writing a default
+    into the configuration re-runs nothing.
     """
     revision = {"revision": model["revision"]} if "revision" in model else {}
     running = {key: model.get(key, _RUNNING[key]) for key in keys}

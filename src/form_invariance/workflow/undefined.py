@@ -17,10 +17,8 @@ from form_invariance.workflow.rule_options import dose_sizes
 
 
 def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each key that leaves verdicts undefined or to chance: which, why, and what would be right.
-
-    Args:
-        config: a checked configuration.
+    """A sentence for each key of a checked configuration that leaves verdicts undefined or to chance: which, why,
+    and what would be right.
     """
     for key in ("random_seeds", "matched_seeds"):
         if config[key] == 1:
