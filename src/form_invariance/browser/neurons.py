@@ -38,10 +38,7 @@ def _number(value: float, digits: int = 4) -> float | None:
 
 
 def families(table: pd.DataFrame) -> dict[tuple[str, int, int], dict[str, list[Any]]]:
-    """Each family's best heuristic of every neuron; labelled heuristics come before others.
-
-    Args:
-        table: heuristics table of a cell.
+    """Each family's best heuristic of every neuron in a cell's heuristics; labelled ones come before others.
 
     Returns:
         By (mode, layer, neuron) and family: heuristic, score, base rate, label, and the best score of the family
@@ -86,10 +83,7 @@ def tokens_of(table: pd.DataFrame) -> dict[str, dict[str, list[list[Any]]]]:
 
 
 def most_active_rows(tables: list[pd.DataFrame]) -> dict[tuple[int, int], list[list[Any]]]:
-    """The rows of a table of words on which each neuron's mean activation over the formats is farthest from 0.
-
-    Args:
-        tables: row_activations of each format.
+    """The rows on which each neuron's mean activation is farthest from 0, from row_activations of each format.
 
     Returns:
         By (layer, neuron), for each row: its fields, the target, the activation in each format.

@@ -107,7 +107,6 @@ def browser_page(
     """The whole page of one model.
 
     Args:
-        model: its name.
         models: names of all models, whose pages are in the same folder.
         cells: by operator and format.
         tokens: promoted_tokens table.

@@ -74,11 +74,7 @@ def labels(heuristics: pd.DataFrame) -> pd.DataFrame:
 
 
 def labelled_everywhere(heuristics: pd.DataFrame) -> pd.DataFrame:
-    """The shared neurons that have a label in every format, columns layer and neuron.
-
-    Args:
-        heuristics: of every format, with the column format.
-    """
+    """The shared neurons that have a label in every format of `heuristics`, columns layer and neuron."""
     formats = labels(heuristics).groupby(["layer", "neuron"])["format"].nunique()
     return formats[formats == heuristics["format"].nunique()].reset_index()[["layer", "neuron"]]
 
@@ -86,10 +82,7 @@ def labelled_everywhere(heuristics: pd.DataFrame) -> pd.DataFrame:
 def choose_neuron(ranking: pd.DataFrame, shared: pd.DataFrame, labelled: pd.DataFrame) -> Neuron:
     """The labelled neuron with the best mean rank; else the shared one; else the best of the first format.
 
-    Args:
-        ranking: of every format, with the column format.
-        shared: columns layer, neuron.
-        labelled: the shared neurons with a label in every format, columns layer, neuron.
+    `ranking` has the column format. `shared`, and those `labelled` in every format, have columns layer and neuron.
     """
     for neurons in (labelled, shared):
         if len(neurons):

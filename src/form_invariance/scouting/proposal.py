@@ -67,9 +67,9 @@ def fit(
     """The largest experiment that fits a time.
 
     Args:
-        censuses: of the tables.
+        censuses: those of the tables.
         rate: operations per second of the machine.
-        longest: seconds.
+        longest: the time in seconds.
 
     Returns:
         The configuration as text; the same with the defaults of all other keys; its estimated seconds; and what it
