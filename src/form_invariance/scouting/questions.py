@@ -100,7 +100,7 @@ def unasked(level: Sequence[Question]) -> list[str]:
 
 
 def of_file(path: Path, examples: int = EXAMPLES[-1]) -> Question:
-    """The question of a table, for up to `examples` worked examples. Answers are in `answer`, or the last column."""
+    """The question of a table, for up to `examples` worked examples. Answers: `answer`, or the last column."""
     columns = list(first_fields(path))
     for sentence in odd_spaces(path):
         print(f"warning: {sentence}", file=sys.stderr)
