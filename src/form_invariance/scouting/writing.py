@@ -54,10 +54,10 @@ def table(trials: pd.DataFrame) -> str:
         fits = wording_trials[wording_trials["misfit"] == ""].set_index("examples")
         if fits.empty:
             continue
-        shares = [_shares(fits.loc[count]) if count in fits.index else "" for count in counts]
+        shares = fits["by_digit"].map(_shares) + fits["chosen"].map({True: "*", False: ""})
         text = f'"{as_shown(str(wording))}"'
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-        rows.append([str(name), str(operator), str(fits["tokens"].min()), *shares, shown])
+        rows.append([str(name), str(operator), str(fits["tokens"].min()), *shares.reindex(counts, fill_value=""), shown])
     lines = [tabulate(rows, "firstrow", "plain", disable_numparse=True)]
     misfits = trials.loc[trials["misfit"] != "", "misfit"]
     if len(misfits):
@@ -69,9 +69,8 @@ def table(trials: pd.DataFrame) -> str:
     return "\n".join([title, *lines, ""])
 
 
-def _shares(trial: "pd.Series[Any]") -> str:
-    """The shares of right answers, by digit where digits are asked."""
-    return " ".join(f"{share:.2f}" for share in trial["by_digit"]) + ("*" if trial["chosen"] else "")
+def _shares(by_digit: Sequence[float]) -> str:
+    return " ".join(f"{share:.2f}" for share in by_digit)
 
 
 def model_name(source: str) -> str:
@@ -116,7 +115,7 @@ def configuration(experiment: Experiment, sizes: Settings) -> str:
         lines += [f"  {_key(str(form))}:", "    templates:"]
         for question in experiment.questions:
             row = form_trials[form_trials["operator"] == question.operator].iloc[0]
-            shares = " ".join(f"{share:.2f}" for share in row["by_digit"])
+            shares = _shares(row["by_digit"])
             lines.append(f"      # Right in {PROBLEMS} problems: {shares}. Worked examples: {row['examples']}.")
             first, *others = map(_key, operators_of(question, experiment.digits))
             anchor = f"template{row.name}"
