@@ -44,10 +44,10 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def matmul_rate(model: Decoder, repeats: int = 20) -> float:
+def matmul_rate(model: Decoder) -> float:
     """Floating-point operations per second of a matrix product of the MLP's size in the model's precision."""
     rows = 8192 if model.device.type == "cuda" else 1024
     d, m = model.config.d_model, model.config.d_mlp
     x, w = (torch.randn(n, d, dtype=model.dtype, device=model.device) for n in (rows, m))
     torch.mm(x, w.T)
-    return 2 * rows * d * m / fastest([lambda: x @ w.T], repeats, model.device)[0][0]
+    return 2 * rows * d * m / fastest([lambda: x @ w.T], 20, model.device)[0][0]
