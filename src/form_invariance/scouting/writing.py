@@ -57,7 +57,8 @@ def table(trials: pd.DataFrame) -> str:
         shares = fits["by_digit"].map(_shares) + fits["chosen"].map({True: "*", False: ""})
         text = f'"{as_shown(str(wording))}"'
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-        rows.append([str(name), str(operator), str(fits["tokens"].min()), *shares.reindex(counts, fill_value=""), shown])
+        cells = shares.reindex(counts, fill_value="")
+        rows.append([str(name), str(operator), str(fits["tokens"].min()), *cells, shown])
     lines = [tabulate(rows, "firstrow", "plain", disable_numparse=True)]
     misfits = trials.loc[trials["misfit"] != "", "misfit"]
     if len(misfits):
