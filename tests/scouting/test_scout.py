@@ -195,6 +195,18 @@ def test_the_choice_has_the_most_cells_that_the_model_knows(shares, chosen):
     assert is_enough(trials, found) == (every and found["right"].min() >= 0.5)
 
 
+@pytest.mark.parametrize(("easy", "level"), [(0.6, "easy"), (0.4, "hard")])
+def test_a_level_that_is_good_enough_is_taken_and_else_the_hardest_with_the_most_cells(easy, level, monkeypatch):
+    shares = {"hard": [0.4], "easy": [easy]}
+    tried = iter(trials_of({name: {"+": share} for name in "xy"}) for share in shares.values())
+    monkeypatch.setattr("form_invariance.scouting.choice.trials", lambda *_: next(tried).assign(misfit=""))
+    task = Arithmetic("a + b", OperandRange(6, 99, 3, 99))
+    levels = {name: [Question("+", replace(task, digit=number), {})] for number, name in enumerate(shares)}
+    found, trials = search(None, None, levels, 0)
+    assert found == levels[level]
+    assert set(trials.loc[trials["chosen"], "level"]) == {level}
+
+
 def test_what_is_left_out_has_its_worst_cell_as_the_reason():
     trials = trials_of({"x": BOTH, "y": {"+": [0.9], "-": [0.1]}, "z": SOME})
     (reason,) = left_out(trials, choose(trials))

@@ -64,8 +64,10 @@ def search(
         tables.append(tried.assign(chosen=tried.index.isin(chosen_trials.index)))
         show(tables[-1])
         if is_enough(tried, chosen_trials):
+            best = len(tables) - 1
             break
-    best = max(range(len(tables)), key=lambda number: tables[number]["chosen"].sum())
+    else:
+        best = max(range(len(tables)), key=lambda number: tables[number]["chosen"].sum())
     for number, table in enumerate(tables):
         table["chosen"] &= number == best
     all_trials = pd.concat(tables, ignore_index=True)
