@@ -104,9 +104,9 @@ def line_grid(
     table: pd.DataFrame,
     x: str,
     looks: Looks,
-    label: str,
     title: str,
     *,
+    ylabel: str = "",
     row: str | None = None,
     col: str,
     col_wrap: int | None = None,
@@ -117,7 +117,7 @@ def line_grid(
 
     Args:
         x: the column of the horizontal axis, and its name; "k" are circuit sizes.
-        label: name of the vertical axis.
+        ylabel: name of the vertical axis, after that of the row.
         row: the column of the table whose values are the rows of panels.
         col: the column whose values are the columns of panels.
         col_wrap: panels in a row, at most, where there is no `row`.
@@ -141,12 +141,12 @@ def line_grid(
     for (row_place, col_place, _), data in grid.facet_data():
         _draw(data, grid.facet_axis(row_place, col_place, modify_state=False), x, looks)
     grid.axes.flat[0].autoscale(axis="x")
-    grid.set_titles("").set_axis_labels("neurons per layer, k" if x == "k" else x, label)
+    grid.set_titles("").set_axis_labels("neurons per layer, k" if x == "k" else x, ylabel)
     # Names only above the first row and before the first column; seaborn would repeat them in every panel.
     for axes, name in zip(grid.axes.flat, grid.col_names, strict=False):
         axes.set_title(name)
     for axes, name in zip(grid.axes[:, 0] if row else (), grid.row_names, strict=False):
-        axes.set_ylabel(f"{name}\n{label}".strip())
+        axes.set_ylabel(f"{name}\n{ylabel}".strip())
     drawn = {name: look for name, look in looks.items() if name in names}
     style.finish(grid, title, height, legend_handles({**drawn, **(others or {})}))
     if x == "k":

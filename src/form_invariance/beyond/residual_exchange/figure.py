@@ -49,8 +49,7 @@ def residual_exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) ->
     surviving = line(table[table["donor"] == OTHERS], SURVIVING, "own_answer")
     rows = pd.concat([line(table, table["donor"], "donor_answer", "low", "high"), surviving])
     heading = f"{title}: the last token's state is replaced by a donor's after one layer"
-    label = "share of outputs"
-    return line_grid(rows, "layer", LOOKS, label, heading, col="panel", col_wrap=2).figure
+    return line_grid(rows, "layer", LOOKS, heading, ylabel="share of outputs", col="panel", col_wrap=2).figure
 
 
 def heads(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
@@ -74,7 +73,7 @@ def heads(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     )
     heading = f"{title}: the outputs of the best heads at the last token are another prompt's"
     label = "outputs that are the donor's"
-    return line_grid(pd.concat(lines), "heads", looks, label, heading, col="panel", col_wrap=2).figure
+    return line_grid(pd.concat(lines), "heads", looks, heading, ylabel=label, col="panel", col_wrap=2).figure
 
 
 def arrival_probes(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
@@ -99,5 +98,6 @@ def arrival_probes(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Fi
         for name, colour in zip(dict.fromkeys(kinds.values()), COLOURS, strict=False)
     }
     heading = f"{title}: linear probes of the last token after attention and (+.5) after the MLP"
-    label = "accuracy beyond chance"
-    return line_grid(rows, "layer", looks, label, heading, col="panel", col_wrap=2).figure
+    return line_grid(
+        rows, "layer", looks, heading, ylabel="accuracy beyond chance", col="panel", col_wrap=2
+    ).figure

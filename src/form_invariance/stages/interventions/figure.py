@@ -66,7 +66,7 @@ def _by_size(table: pd.DataFrame, intervention: str, title: str) -> Figure:
         rows = _lines(table, intervention, *columns)
         parts.append(rows.assign(row=rows["format"] + "\n" + metric))
     lines = pd.concat(parts)
-    grid = line_grid(lines, "k", LOOKS, "", heading, row="row", col="operator", height=0.75)
+    grid = line_grid(lines, "k", LOOKS, heading, row="row", col="operator", height=0.75)
     for axes in grid.axes.flat:
         for level in (0, 1):
             axes.axhline(level, color=LIGHT, lw=0.5, zorder=0)

@@ -124,4 +124,4 @@ def overlap(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     )
     of_pairs = dict.fromkeys(pairs["formats"], Look(COLOURS[5], width=0.7, label="pairs of formats"))
     heading = f"{title}: overlap of the formats' best neurons"
-    return line_grid(table, "k", {**LOOKS, **of_pairs}, "Jaccard", heading, col="operator").figure
+    return line_grid(table, "k", {**LOOKS, **of_pairs}, heading, ylabel="Jaccard", col="operator").figure

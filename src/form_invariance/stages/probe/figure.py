@@ -39,7 +39,7 @@ def probe(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     heading = f"{title}: the last token, {_tested(alone)} of a format; 95 % intervals"
     others = {"first layer above 0.5 (onset)": Look("black", dashes=DOTTED, width=0.9)}
     rows = pd.concat(lines).assign(panel=lambda rows: rows["operator"].replace(ALL, "all operators"))
-    grid = line_grid(rows, "layer", looks, "probe accuracy", heading, col="panel", others=others)
+    grid = line_grid(rows, "layer", looks, heading, ylabel="probe accuracy", col="panel", others=others)
     for operator, axes in zip(operators, grid.axes.flat, strict=True):
         axes.axhline(ONSET_ACCURACY, color=style.LIGHT, lw=0.6, zorder=0)
         for number, name in enumerate(formats):

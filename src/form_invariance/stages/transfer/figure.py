@@ -57,7 +57,7 @@ def transfer(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
         return style.nothing(heading, "no neuron is shared, or no answer is wrong in one format alone")
     table = table[table["direction"].isin(tried["direction"]) & table["operator"].isin(tried["operator"])]
     table = table.assign(direction=table["direction"].str.replace("_to_", "\nto "))
-    grid = line_grid(_lines(table), "k", LOOKS, "", heading, row="direction", col="operator", height=1.0)
+    grid = line_grid(_lines(table), "k", LOOKS, heading, row="direction", col="operator", height=1.0)
     pairs = table.groupby([*_PANEL, "condition"])["pairs"].max()
     for panel, axes in grid.axes_dict.items():
         axes.text(0.03, 1.0, _denominators(pairs[panel]), transform=axes.transAxes, va="bottom", fontsize=6)
@@ -116,7 +116,7 @@ def transfer_contrasts(tables: Mapping[str, pd.DataFrame], title: str, k: int) -
     )
     heading = f"{title}: what the donor's problem adds to its answer"
     across = 3 if drawn["title"].nunique() == len(TITLES) else len(TITLES) - len(COPYING)
-    grid = line_grid(drawn, "k", looks, "difference, share", heading, col="title", col_wrap=across)
+    grid = line_grid(drawn, "k", looks, heading, ylabel="difference, share", col="title", col_wrap=across)
     for axes in grid.axes.flat:
         axes.axhline(0, color=LIGHT, lw=0.5, zorder=0)
     lowest = min(-0.03, *(float(drawn[column].min()) - 0.03 for column in ("value", "low")))
