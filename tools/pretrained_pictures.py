@@ -45,7 +45,7 @@ def exchange() -> Figure:
     lines.append(spread(donors[OTHERS], PANEL, SURVIVING, "own_answer"))
     prompts = donors[OWN][donors[OWN]["layer"] == 0].groupby("model")["prompts"].sum()
     title = f"The last token's state is replaced by a donor's after one layer ({prompts.min()} prompts per model)"
-    return line_grid(pd.concat(lines), "layer", LOOKS, "share of outputs", title, col="model").figure
+    return line_grid(pd.concat(lines), "layer", LOOKS, title, ylabel="share of outputs", col="model").figure
 
 
 def probes() -> Figure:
@@ -68,7 +68,7 @@ def probes() -> Figure:
     looks = dict(zip(names.values(), colours, strict=True))
     tested = table.groupby(["model", "operator", "tested"])["test_prompts"].first().groupby("model").sum()
     title = f"Probes tested in another format than trained; x.5: after the MLP ({tested.min()} test prompts)"
-    return line_grid(pd.concat(lines), "layer", looks, "accuracy", title, col="model").figure
+    return line_grid(pd.concat(lines), "layer", looks, title, ylabel="accuracy", col="model").figure
 
 
 def dose() -> Figure:
@@ -84,7 +84,7 @@ def dose() -> Figure:
         "The k best neurons of each late layer, at the last token; digits (qwen) and word forms (smollm2)\n"
         "n: right answers; bands: 95 % intervals over problems"
     )
-    return line_grid(pd.concat(lines), "k", LOSSES, LOST, title, col="model").figure
+    return line_grid(pd.concat(lines), "k", LOSSES, title, ylabel=LOST, col="model").figure
 
 
 if __name__ == "__main__":
