@@ -39,7 +39,7 @@ def cells(planted):
         maps = map_files.from_arrays(arrays)
         # A sum's maps look the same where the operands change places.
         maps = replace(maps, maps=maps.maps * np.linspace(1, 2, maps.maps.shape[-1], dtype=np.float32))
-        found[OPERATOR][name] = neurons.Cell(**tables, maps=maps)
+        found[OPERATOR][name] = neurons.CellTables(**tables, maps=maps)
         rows = tables["effects"][["layer", "neuron"]].merge(pd.DataFrame({"row": range(30)}), how="cross")
         rows = filled(
             ROW_ACTIVATIONS,

@@ -119,7 +119,7 @@ def test_operations_of_exact_patching_are_those_of_the_bench():
     """Oracle: candidates times prompts times draws times the operations that the bench counts for a patch."""
     model = {"source": "embedded:embedded-shared", "readout": "full"}
     c, config = job_sizes.known_sizes(model), CONFIG | {"models": {"m": model}}
-    cell = cell_sizes.Cell(config, cell_sizes.size_of(model), "symbolic", "addition")
+    cell = cell_sizes.CellSizes(config, cell_sizes.size_of(model), "symbolic", "addition")
     late = range(c.n_layers // 2, c.n_layers)
     a_patch = sum(replay_operations(c, c.n_layers - layer - 1, 0) for layer in late) / len(late)
     candidates = min(config["candidates"], c.d_mlp) * len(late)
@@ -139,7 +139,7 @@ def test_work_grows_with_the_model_and_in_proportion_to_what_is_asked():
     assert work("census", **census_of("symbolic")) < work("census")
     assert work("transfer", "transfer_pairs") == pytest.approx(2 * work("transfer"))
     assert work("activation_maps", "heuristic_max_operand") == pytest.approx(4 * work("activation_maps"))
-    cell = cell_sizes.Cell(CONFIG, cell_sizes.size_of(MODEL), "word", "addition")
+    cell = cell_sizes.CellSizes(CONFIG, cell_sizes.size_of(MODEL), "word", "addition")
     runs = len(job_costs.INTERVENED) * len(CONFIG["k"]) * job_costs._controls(CONFIG) * CONFIG["eval_prompts"]
     assert work("interventions") < 2 * cell.passes(runs), "no run costs more than every token in every layer"
 

@@ -21,9 +21,7 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic, pool, stated, targets
 from form_invariance.randomness import generator
-
-Cell = tuple[str, str]
-"""Format and operator."""
+from form_invariance.tables.keys import CellKey
 
 _CARD = """# {name}
 
@@ -65,7 +63,7 @@ class DigitProblems:
         self.tokenizer = PromptTokenizer(raw, raw.token_to_id(BOS))
         self.number_ids = self.tokenizer.number_tokens(range(10))
         limits = OperandRange(**content["operands"])
-        self.cells: dict[Cell, tuple[np.ndarray, np.ndarray]] = {}
+        self.cells: dict[CellKey, tuple[np.ndarray, np.ndarray]] = {}
         self.held_out: dict[str, np.ndarray] = {}
         for operator, settings in content["operators"].items():
             task = Arithmetic(settings["expression"], limits, settings["digit"])

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from form_invariance.beyond.neuron_effects.table import NEURON_EFFECTS, PROMOTED_TOKENS, ROW_ACTIVATIONS
-from form_invariance.browser.neurons import Cell
+from form_invariance.browser.neurons import CellTables
 from form_invariance.browser.page import browser_page
 from form_invariance.errors import UserError
 from form_invariance.experiment.options import Files, OtherFiles, json_object
@@ -47,10 +47,10 @@ def browser(
     rows = by_cell(row_activations)
     if ranked.keys() != labelled.keys() | rows.keys():
         raise UserError("--heuristics or --row-activations must have a file for each cell of --rankings")
-    cells: dict[str, dict[str, Cell]] = {operator: {} for operator in questions}
+    cells: dict[str, dict[str, CellTables]] = {operator: {} for operator in questions}
     for (name, operator), ranking in ranked.items():
         key = name, operator
-        cells[operator][name] = Cell(
+        cells[operator][name] = CellTables(
             ranking=read_table(ranking, RANKING),
             effects=read_table(effects[key], NEURON_EFFECTS),
             heuristics=read_table(labelled[key], HEURISTICS) if key in labelled else None,

@@ -17,7 +17,7 @@ ROWS = 10
 
 
 @dataclass(frozen=True)
-class Cell:
+class CellTables:
     """What the browser shows for one (format, operator): heuristics and maps, or the rows of a table of words."""
 
     ranking: pd.DataFrame
@@ -106,7 +106,7 @@ def _lookup(table: pd.DataFrame) -> dict[tuple[int, int], Any]:
     return {(row.layer, row.neuron): row for row in _rows(table)}
 
 
-def _of_the_same_neurons(cell: Cell, other: Cell) -> bool:
+def _of_the_same_neurons(cell: CellTables, other: CellTables) -> bool:
     """Whether two formats' maps, or the activations by row, are of the same neurons and pairs or rows."""
     if cell.rows is not None and other.rows is not None:
         key = ["layer", "neuron", "row", "fields"]
@@ -116,7 +116,7 @@ def _of_the_same_neurons(cell: Cell, other: Cell) -> bool:
     return cell.maps.neurons.equals(other.maps.neurons) and np.array_equal(cell.maps.answer, other.maps.answer)
 
 
-def neurons_of(cells: Mapping[str, Cell], where: str) -> list[dict[str, Any]]:
+def neurons_of(cells: Mapping[str, CellTables], where: str) -> list[dict[str, Any]]:
     """The shared neurons of one operator, best mean rank first.
 
     Args:

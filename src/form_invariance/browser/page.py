@@ -14,7 +14,7 @@ from markupsafe import Markup
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
-from form_invariance.browser.neurons import Cell, neurons_of, tokens_of
+from form_invariance.browser.neurons import CellTables, neurons_of, tokens_of
 from form_invariance.errors import UserError
 from form_invariance.page.make import make_page
 from form_invariance.stages.heuristics import map_files
@@ -48,7 +48,7 @@ def pack_maps(maps: np.ndarray) -> dict[str, Any]:
     return {"low": low, "high": high, "maps": pack_bytes(differences.astype(np.uint8))}
 
 
-def operator_data(cells: Mapping[str, Cell], where: str) -> dict[str, Any]:
+def operator_data(cells: Mapping[str, CellTables], where: str) -> dict[str, Any]:
     """The page's data of one operator, without the heat maps.
 
     Args:
@@ -74,7 +74,9 @@ def operator_data(cells: Mapping[str, Cell], where: str) -> dict[str, Any]:
     }
 
 
-def add_maps(operators: Mapping[str, dict[str, Any]], cells: Mapping[str, Mapping[str, Cell]], room: int) -> None:
+def add_maps(
+    operators: Mapping[str, dict[str, Any]], cells: Mapping[str, Mapping[str, CellTables]], room: int
+) -> None:
     """Give neurons their heat maps, the best of every operator first, as long as there is room.
 
     Args:
@@ -99,7 +101,7 @@ def add_maps(operators: Mapping[str, dict[str, Any]], cells: Mapping[str, Mappin
 def browser_page(
     model: str,
     models: Sequence[str],
-    cells: Mapping[str, Mapping[str, Cell]],
+    cells: Mapping[str, Mapping[str, CellTables]],
     tokens: pd.DataFrame,
     k: int,
     questions: Mapping[str, str],

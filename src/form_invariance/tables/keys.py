@@ -7,6 +7,9 @@ from typing import Any
 from form_invariance.errors import UserError
 from form_invariance.tables.files import provenance_of
 
+CellKey = tuple[str, str]
+"""The format and the operator of a cell."""
+
 
 def keys_of(path: Path) -> dict[str, str]:
     """The keys of a file."""
@@ -49,12 +52,12 @@ def _check_same(name: str, keys: Mapping[Path, Mapping[str, str]]) -> None:
             raise UserError(f"{first} and {other} are not of the same {name}; give files of one {name}")
 
 
-def by_cell(paths: Iterable[Path]) -> dict[tuple[str, str], Path]:
+def by_cell(paths: Iterable[Path]) -> dict[CellKey, Path]:
     """Files by format and operator; the errors are those of `by_key`."""
     return by_key(paths, "format", "operator")
 
 
-def matching_cells(**options: Iterable[Path]) -> list[dict[tuple[str, str], Path]]:
+def matching_cells(**options: Iterable[Path]) -> list[dict[CellKey, Path]]:
     """The files of some options of a command, by format and operator.
 
     Raises:

@@ -85,7 +85,7 @@ def grid_pairs(task: Task, max_operand: int) -> int:
 
 
 @dataclass(frozen=True)
-class Cell:
+class CellSizes:
     """A cell of the configuration, with what its cost depends on."""
 
     config: Mapping[str, Any]

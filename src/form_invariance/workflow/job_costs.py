@@ -14,7 +14,7 @@ from form_invariance.experiment.other_tasks import CONTEXT, MEANS, MOST, TRIED
 from form_invariance.problems.configured import copies
 from form_invariance.stages.heuristics.names import BASELINES, MAPS, MODES, MOST_BASELINES, SCALE_MAPS
 from form_invariance.workflow import machine
-from form_invariance.workflow.cell_sizes import Cell, Size, grid_pairs, size_of, tokens_of
+from form_invariance.workflow.cell_sizes import CellSizes, Size, grid_pairs, size_of, tokens_of
 from form_invariance.workflow.job_sizes import kind, parameters
 from form_invariance.workflow.rule_options import dose_sizes, task_sizes
 
@@ -38,12 +38,12 @@ A_RANDOM_MAP, A_RANDOM_PAIR, A_PERMUTATION = 3e-4, 7e-8, 5e-8
 MOST_PROCESSES = 8
 
 
-def _census(cell: Cell) -> float:
+def _census(cell: CellSizes) -> float:
     pairs = cell.problems("census_pairs")
     return cell.passes(pairs) + pairs * cell.size.unembedding
 
 
-def _grid(cell: Cell) -> float:
+def _grid(cell: CellSizes) -> float:
     # Prompts with the same first operand share their tokens up to the second operand.
     pairs = grid_pairs(cell.task, cell.config["heuristic_max_operand"])
     return pairs * 2 * cell.size.inside * cell.tokens_from(cell.template.rfind("{"))
@@ -55,24 +55,24 @@ def _fits(size: Size, examples: float, probes: float) -> float:
     return 3 * probes * size.layers * 2 * small**2 * (large + small / 3)
 
 
-def _probe(cell: Cell) -> float:
+def _probe(cell: CellSizes) -> float:
     prompts, operators = cell.problems("probe_prompts"), len(cell.config["operators"])
     return cell.passes(prompts) + _fits(cell.size, prompts * operators, cell.tokens) / operators
 
 
-def _probe_across(cell: Cell) -> float:
+def _probe_across(cell: CellSizes) -> float:
     prompts, operators = cell.problems("probe_prompts"), len(cell.config["operators"])
     passed = cell.passes(prompts / len(cell.config["formats"]))
     return passed + _fits(cell.size, prompts * operators, 1) / operators
 
 
-def _arrival_probes(cell: Cell) -> float:
+def _arrival_probes(cell: CellSizes) -> float:
     # Probes read two points of each layer, and have about seven targets.
     prompts = cell.problems("probe_prompts")
     return cell.passes(prompts) + _fits(cell.size, prompts, 2 * 7)
 
 
-def _patching(cell: Cell) -> float:
+def _patching(cell: CellSizes) -> float:
     return cell.patches(cell.config["train_prompts"], cell.config["corrupt_seeds"])
 
 
@@ -82,7 +82,7 @@ def _controls(config: Mapping[str, Any]) -> int:
     return 3 + sum(int(config[name]) for name in seeds)
 
 
-def _interventions(cell: Cell) -> float:
+def _interventions(cell: CellSizes) -> float:
     config, size = cell.config, cell.size
     runs = len(INTERVENED) * len(config["k"]) * (_controls(config) + 2) * config["eval_prompts"]
     # The text that all prompts share runs once for each set.
@@ -91,17 +91,17 @@ def _interventions(cell: Cell) -> float:
     return runs * (everywhere + size.late_token)
 
 
-def _neuron_effects(cell: Cell) -> float:
+def _neuron_effects(cell: CellSizes) -> float:
     neurons = cell.config["k_shown"] / 2 * cell.size.late
     return neurons * cell.config["eval_prompts"] * cell.size.late_token
 
 
-def _promoted_tokens(cell: Cell) -> float:
+def _promoted_tokens(cell: CellSizes) -> float:
     # It runs once for each model and operator, so each format has a share.
     return cell.config["k_shown"] / 2 * cell.size.late * cell.size.unembedding / len(cell.config["formats"])
 
 
-def _transfer(cell: Cell) -> float:
+def _transfer(cell: CellSizes) -> float:
     config = cell.config
     copying = any(map(copies, config.get("specificity_tasks", {}).values()))
     # Six conditions also exist with circuits by halves, and six more with copying donors.
@@ -111,7 +111,7 @@ def _transfer(cell: Cell) -> float:
     return cell.passes((4 + copying) * pairs) + pairs * conditions * cell.size.late_token
 
 
-def _dose(cell: Cell) -> float:
+def _dose(cell: CellSizes) -> float:
     config = cell.config
     operators, formats, draws = len(config["operators"]), len(config["formats"]), config["matched_seeds"]
     # Rankings, also by halves of both kinds except others' best kept alone; controls; parts of the best.
@@ -121,7 +121,7 @@ def _dose(cell: Cell) -> float:
     return len(dose_sizes(config)) * sets * config["eval_prompts"] * cell.size.late_token
 
 
-def _specificity(cell: Cell) -> float:
+def _specificity(cell: CellSizes) -> float:
     # It runs once for each format, so each operator has a share of the tasks' prompts.
     config = cell.config
     others, sets = len(config.get("specificity_tasks") or {}), 10 + len(MATCHED) * config["matched_seeds"]
@@ -132,13 +132,13 @@ def _specificity(cell: Cell) -> float:
     return runs * size.late_token + passed / len(config["operators"])
 
 
-def _family_knockout(cell: Cell) -> float:
+def _family_knockout(cell: CellSizes) -> float:
     # Three kinds of neurons, about five families, two sets for each.
     prompts = 4 * cell.config["eval_prompts"]
     return 2 * cell.passes(prompts) + 3 * 5 * 2 * prompts * cell.size.late_token
 
 
-def _residual_exchange(cell: Cell) -> float:
+def _residual_exchange(cell: CellSizes) -> float:
     config, size = cell.config, cell.size
     # Donors of each format, of another operator and of a copying task; donors that repair half of the targets.
     donors = len(config["formats"]) + 2 + (len(config["formats"]) - 1) / 2
@@ -147,7 +147,7 @@ def _residual_exchange(cell: Cell) -> float:
     return config["eval_prompts"] * donors * moved + cell.passes((donors + 1) * config["eval_prompts"])
 
 
-def _head_exchange(cell: Cell) -> float:
+def _head_exchange(cell: CellSizes) -> float:
     config, size = cell.config, cell.size
     donors = config["eval_prompts"] * len(config["formats"])
     # Each head is exchanged alone and, on half of the prompts, with all better heads. A head has 64 dimensions.
@@ -156,7 +156,7 @@ def _head_exchange(cell: Cell) -> float:
     return donors * runs * (size.inside * 2 / 3 + size.unembedding) + cell.passes(2 * config["eval_prompts"])
 
 
-def _engine_check(cell: Cell) -> float:
+def _engine_check(cell: CellSizes) -> float:
     # Each format has one operator, two prompts, and four rows in each layer of its share of the late layers.
     formats, operators = (len(cell.config[name]) for name in ("formats", "operators"))
     return cell.passes(2 * 7 + 4 * cell.size.late / formats) / operators
@@ -168,7 +168,7 @@ GROUPED_RULES = (
 )
 """Rules whose cells a job of a cluster runs in groups."""
 
-OPERATIONS: dict[str, Callable[[Cell], float]] = {
+OPERATIONS: dict[str, Callable[[CellSizes], float]] = {
     "census": _census,
     "probe": _probe,
     "probe_across": _probe_across,
@@ -199,7 +199,7 @@ def operations(rule: str, config: Mapping[str, Any], model: str, wildcards: Mapp
     size = replace(size_of(config["models"][model]), late_from=config["late_from"])
     formats = [wildcards["format"]] if "format" in wildcards else list(config["formats"])
     operators = [wildcards["operator"]] if "operator" in wildcards else list(config["operators"])
-    cells = [Cell(config, size, form, operator) for form in formats for operator in operators]
+    cells = [CellSizes(config, size, form, operator) for form in formats for operator in operators]
     return sum(OPERATIONS[rule](cell) for cell in cells)
 
 

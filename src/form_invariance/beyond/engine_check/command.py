@@ -6,7 +6,7 @@ from pathlib import Path
 from form_invariance.beyond.engine_check import compute
 from form_invariance.beyond.engine_check.compute import fast_values
 from form_invariance.beyond.engine_check.hooked import hooked_values
-from form_invariance.beyond.engine_check.sample import Cell, Sample, Values, build_samples
+from form_invariance.beyond.engine_check.sample import Sample, Values, build_samples
 from form_invariance.beyond.engine_check.table import ENGINE_CHECK
 from form_invariance.beyond.engine_check.transformer_lens_bridge import NotSupportedError, boot
 from form_invariance.errors import UserError
@@ -16,7 +16,7 @@ from form_invariance.experiment.options import Files, ModelOptions, OtherFiles, 
 from form_invariance.stages.attribution.table import ATTRIBUTION
 from form_invariance.stages.dataset.prompts import read_train
 from form_invariance.tables.files import read_tables, write_table
-from form_invariance.tables.keys import by_key, common_keys, matching_cells
+from form_invariance.tables.keys import CellKey, by_key, common_keys, matching_cells
 from form_invariance.tables.progress import track
 
 
@@ -60,7 +60,7 @@ def engine_check(
 
 def _run_fast(
     options: ModelOptions, cells: list[dict[tuple[str, str], Path]], mean_caches: Files, prompts: int
-) -> tuple[dict[Cell, Sample], dict[Cell, Values]]:
+) -> tuple[dict[CellKey, Sample], dict[CellKey, Values]]:
     """The samples, and the fast engine's values of each. On return the engine's weights are free again."""
     datasets, partners, attributions = cells
     means = by_key(mean_caches, "format")

@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from form_invariance.beyond.engine_check.sample import NO_LAYER, Cell, Sample, Values
+from form_invariance.beyond.engine_check.sample import NO_LAYER, Sample, Values
 from form_invariance.beyond.engine_check.table import COMPARED
 from form_invariance.errors import UserError
 from form_invariance.experiment.ablation import ablate_all_positions, start_runs
@@ -21,6 +21,7 @@ from form_invariance.model.near_readout import Readouts, near_readout
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.attribution.compute import attribute
 from form_invariance.stages.patching.compute import patch_neurons
+from form_invariance.tables.keys import CellKey
 
 CHECKS = {
     "logits": "the logits at the last token",
@@ -73,7 +74,7 @@ def fast_values(model: Decoder, sample: Sample) -> Values:
     return {key: value.double().cpu() for key, value in values.items()}
 
 
-def compare(fast: Mapping[Cell, Values], slow: Mapping[Cell, Values], dtype: str) -> pd.DataFrame:
+def compare(fast: Mapping[CellKey, Values], slow: Mapping[CellKey, Values], dtype: str) -> pd.DataFrame:
     """The engine check table, for all cells."""
     tolerance, rows = TOLERANCE[dtype], []
     for (name, operator), values in fast.items():
@@ -119,7 +120,7 @@ def distance(check: str, fast: Tensor, slow: Tensor, largest: float | None = Non
     return difference.max().item(), scale.item(), (difference / unit).max().item()
 
 
-def not_compared(cells: Iterable[Cell], dtype: str, reason: str) -> pd.DataFrame:
+def not_compared(cells: Iterable[CellKey], dtype: str, reason: str) -> pd.DataFrame:
     """The table of a model that TransformerLens cannot run."""
     rows = [(name, operator, check) for name, operator in cells for check in CHECKS]
     return pd.DataFrame(rows, columns=["format", "operator", "check"]).assign(

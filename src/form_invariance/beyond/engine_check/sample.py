@@ -15,9 +15,7 @@ from form_invariance.experiment.means import MeanCache
 from form_invariance.model.batches import by_length
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.dataset.prompts import TrainPrompts
-
-Cell = tuple[str, str]
-"""Format and operator."""
+from form_invariance.tables.keys import CellKey
 
 Values = dict[tuple[str, int], Tensor]
 """An engine's values by check and layer, float64, on the CPU."""
@@ -69,12 +67,12 @@ def commonest_length(tokens: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def build_samples(
-    trains: Mapping[Cell, TrainPrompts],
-    attributions: Mapping[Cell, pd.DataFrame],
+    trains: Mapping[CellKey, TrainPrompts],
+    attributions: Mapping[CellKey, pd.DataFrame],
     means: Mapping[str, MeanCache],
     tokenizer: PromptTokenizer,
     prompts: int,
-) -> dict[Cell, Sample]:
+) -> dict[CellKey, Sample]:
     """The sample of every cell: train prompts of one length, with those of the next cell as donors."""
     cells, samples = list(trains), {}
     for number, (name, operator) in enumerate(cells):

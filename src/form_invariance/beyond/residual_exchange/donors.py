@@ -11,15 +11,13 @@ from form_invariance.randomness import generator
 from form_invariance.stages.dataset.prompts import eval_rows
 from form_invariance.stages.transfer.conditions import pair_censuses
 from form_invariance.stages.transfer.copies import copies_of
-
-Cell = tuple[str, str]
-"""Format and operator."""
+from form_invariance.tables.keys import CellKey
 
 COLUMNS = ["donor", "donor_format", "a", "b", "prompt", "own_token", "donor_prompt", "donor_token"]
 
 
 def donations(
-    cell: Cell, datasets: Mapping[Cell, pd.DataFrame], censuses: Mapping[str, pd.DataFrame], seed: int
+    cell: CellKey, datasets: Mapping[CellKey, pd.DataFrame], censuses: Mapping[str, pd.DataFrame], seed: int
 ) -> pd.DataFrame:
     """The donations to one cell, except from prompts that copy: a donor of each kind for each target.
 
@@ -82,7 +80,7 @@ def _with_another_answer(targets: pd.DataFrame, donors: pd.DataFrame, rng: np.ra
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def with_copies(donors: pd.DataFrame, copies: pd.DataFrame, cell: Cell, seed: int) -> pd.DataFrame:
+def with_copies(donors: pd.DataFrame, copies: pd.DataFrame, cell: CellKey, seed: int) -> pd.DataFrame:
     """The donations, and for each of the own format's donors a prompt that copies the same answer.
 
     Args:

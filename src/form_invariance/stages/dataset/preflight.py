@@ -8,15 +8,14 @@ import pandas as pd
 from form_invariance.errors import UserError
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.stages.dataset.pairs import without
+from form_invariance.tables.keys import CellKey
 
-Cell = tuple[str, str]
-"""Format and operator."""
 FEWEST_PROMPTS = 6
 """The smallest number of train prompts, and of eval prompts, of an experiment."""
 
 
 def preflight_table(
-    censuses: Mapping[Cell, tuple[pd.DataFrame, str]], choice: Choice, across: bool = False
+    censuses: Mapping[CellKey, tuple[pd.DataFrame, str]], choice: Choice, across: bool = False
 ) -> pd.DataFrame:
     """The preflight table of one model.
 
@@ -50,7 +49,7 @@ def preflight_table(
 
 
 def _partners(
-    censuses: Mapping[Cell, tuple[pd.DataFrame, str]], name: str, operator: str, across: bool
+    censuses: Mapping[CellKey, tuple[pd.DataFrame, str]], name: str, operator: str, across: bool
 ) -> dict[str, tuple[pd.DataFrame, str]]:
     """The censuses that a cell's corrupt partners come from."""
     return {of: census for (form, of), census in censuses.items() if form == name and (across or of == operator)}
@@ -78,7 +77,7 @@ def _largest(problems: Sequence[Callable[[int], str]], train: int) -> int:
     return next((size for size in range(train, 0, -1) if not any(problem(size) for problem in problems)), 0)
 
 
-def _correctable(censuses: Mapping[Cell, tuple[pd.DataFrame, str]], name: str, operator: str) -> int:
+def _correctable(censuses: Mapping[CellKey, tuple[pd.DataFrame, str]], name: str, operator: str) -> int:
     """The number of problems that the cell answers wrong and another format right: transfer is tried on these."""
     census, _ = censuses[name, operator]
     wrong = census.loc[census["uniform"] & ~census["correct"], ["a", "b"]]
@@ -90,7 +89,7 @@ def _correctable(censuses: Mapping[Cell, tuple[pd.DataFrame, str]], name: str, o
     return len(wrong.merge(pd.concat(right).drop_duplicates(), on=["a", "b"])) if right else 0
 
 
-def check(table: pd.DataFrame, choice: Choice, censuses: Mapping[Cell, tuple[pd.DataFrame, str]]) -> None:
+def check(table: pd.DataFrame, choice: Choice, censuses: Mapping[CellKey, tuple[pd.DataFrame, str]]) -> None:
     """Check that every cell has enough right answers.
 
     Args:
@@ -131,7 +130,7 @@ def _is_guessing(census: pd.DataFrame) -> bool:
     return bool(uniform["correct"].sum() <= uniform["target"].value_counts().max())
 
 
-def check_left(censuses: Mapping[Cell, tuple[pd.DataFrame, str]], choice: Choice, across: bool = False) -> None:
+def check_left(censuses: Mapping[CellKey, tuple[pd.DataFrame, str]], choice: Choice, across: bool = False) -> None:
     """Check that every operator has problems in no format's dataset: mean activations are taken over these.
 
     Args:

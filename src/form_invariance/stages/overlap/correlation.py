@@ -21,9 +21,7 @@ from form_invariance.experiment.membership import Effects, common_layers
 from form_invariance.stages.overlap.table import FORMAT_CORRELATION, RELIABLE
 from form_invariance.statistics import bootstrap_weights, resampled_interval
 from form_invariance.tables.columns import ALL, EVERY_LAYER
-
-Cell = tuple[str, str]
-"""Format and operator."""
+from form_invariance.tables.keys import CellKey
 
 Row = tuple[object, ...]
 
@@ -50,8 +48,8 @@ class Products:
 
     neurons: int
     degrees: int
-    means: dict[tuple[Cell, Cell], np.ndarray]
-    ranks: dict[tuple[Cell, Cell], np.ndarray]
+    means: dict[tuple[CellKey, CellKey], np.ndarray]
+    ranks: dict[tuple[CellKey, CellKey], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ def answers_of(train: pd.DataFrame, draws: Sequence[pd.DataFrame], effects: Effe
     )
 
 
-def format_correlation_table(cells: Mapping[Cell, Measured], resamples: int, seed: int) -> pd.DataFrame:
+def format_correlation_table(cells: Mapping[CellKey, Measured], resamples: int, seed: int) -> pd.DataFrame:
     """Correlations of every two formats' effects, by operator and layer, and their means over operators.
 
     Args:
@@ -117,12 +115,12 @@ def format_correlation_table(cells: Mapping[Cell, Measured], resamples: int, see
     return pd.DataFrame(rows, columns=list(FORMAT_CORRELATION.columns))
 
 
-def _common_neurons(cells: Mapping[Cell, Measured], layer: int) -> np.ndarray:
+def _common_neurons(cells: Mapping[CellKey, Measured], layer: int) -> np.ndarray:
     """The neurons of a layer that are candidates in all cells, sorted."""
     return reduce(np.intersect1d, [measured.effects.candidates[layer] for measured in cells.values()])
 
 
-def _products(cells: Mapping[Cell, Measured], layer: int) -> Products:
+def _products(cells: Mapping[CellKey, Measured], layer: int) -> Products:
     neurons = _common_neurons(cells, layer)
     means = {}  # (P, N)
     for cell, measured in cells.items():
@@ -150,10 +148,10 @@ def _pooled(layers: Sequence[Products]) -> Products:
 
 def _covariance(
     products: Products,
-    cells: Mapping[Cell, Measured],
-    weights: Mapping[Cell, np.ndarray],
-    first: Cell,
-    second: Cell,
+    cells: Mapping[CellKey, Measured],
+    weights: Mapping[CellKey, np.ndarray],
+    first: CellKey,
+    second: CellKey,
 ) -> np.ndarray:
     """Covariance over neurons of two cells' true effects, or variance of one cell's, without noise, (1 + R,)."""
     same = cells[first].answers[:, None, :, None] == cells[second].answers[None, :, None, :]
@@ -175,7 +173,7 @@ def _ratio(product: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.nda
 
 
 def _correlations(
-    products: Products, cells: Mapping[Cell, Measured], weights: Mapping[Cell, np.ndarray]
+    products: Products, cells: Mapping[CellKey, Measured], weights: Mapping[CellKey, np.ndarray]
 ) -> list[Correlation]:
     """The correlations of every two formats of an operator.
 

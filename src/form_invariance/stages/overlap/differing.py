@@ -34,13 +34,11 @@ from form_invariance.stages.overlap.table import (
 )
 from form_invariance.statistics import UNSEEN, normal_limits
 from form_invariance.tables.columns import ALL, EVERY_LAYER
-
-Cell = tuple[str, str]
-"""Format and operator."""
+from form_invariance.tables.keys import CellKey
 
 
 def operator_overlap_table(
-    cells: Mapping[Cell, Effects], ks: Sequence[int], resamples: int, seed: int
+    cells: Mapping[CellKey, Effects], ks: Sequence[int], resamples: int, seed: int
 ) -> pd.DataFrame:
     """Jaccard of the top k of every two operators in each format, pooled over the late layers.
 
@@ -57,7 +55,7 @@ def operator_overlap_table(
     return pd.concat(tables[1:] or tables, ignore_index=True)
 
 
-def _pairs(cells: Sequence[Cell]) -> Iterator[tuple[str, str, np.ndarray]]:
+def _pairs(cells: Sequence[CellKey]) -> Iterator[tuple[str, str, np.ndarray]]:
     """What differs, the names of the operators, and a mask over the pairs of cells (cells, cells).
 
     The name of one operator means its pairs: with itself, or, where both differ, with any other operator.
@@ -77,11 +75,11 @@ def _pairs(cells: Sequence[Cell]) -> Iterator[tuple[str, str, np.ndarray]]:
 
 
 def differing_table(
-    cells: Mapping[Cell, Effects],
+    cells: Mapping[CellKey, Effects],
     ks: Sequence[int],
     resamples: int,
     seed: int,
-    variants: Mapping[Cell, Effects] | None = None,
+    variants: Mapping[CellKey, Effects] | None = None,
 ) -> pd.DataFrame:
     """Mean Jaccard of two cells' top k by what differs between them, and the operator-specific invariance.
 
@@ -115,18 +113,18 @@ def differing_table(
     return pd.DataFrame(rows, columns=list(DIFFERING.columns))
 
 
-def _weights(cell: Cell, effects: Effects, number: int | None, seed: int) -> np.ndarray:
+def _weights(cell: CellKey, effects: Effects, number: int | None, seed: int) -> np.ndarray:
     """Weights of a cell's prompts in its halves, (R, 2, P); `number` is the argument `resamples` of `halves`."""
     return halves(effects.prompts, generator(seed, "halves", str(number is not None), name_of(cell)), number)
 
 
-def _jaccards(cells: Mapping[Cell, Effects], ks: Sequence[int], number: int | None, seed: int) -> np.ndarray:
+def _jaccards(cells: Mapping[CellKey, Effects], ks: Sequence[int], number: int | None, seed: int) -> np.ndarray:
     """Jaccards between halves of the cells' prompts, (ks, R, cells, cells). Each cell has its own halves."""
     weights = {cell: _weights(cell, effects, number, seed) for cell, effects in cells.items()}
     return between_halves(cells, weights, ks)
 
 
-def _shuffled(cells: Mapping[Cell, Effects], ks: Sequence[int], seed: int) -> np.ndarray:
+def _shuffled(cells: Mapping[CellKey, Effects], ks: Sequence[int], seed: int) -> np.ndarray:
     """Jaccards between halves of each cell's prompts whose effects are shuffled, (ks, cells)."""
     jaccards = [
         between_shuffled_halves(effects, _weights(cell, effects, None, seed), ks)
@@ -136,7 +134,11 @@ def _shuffled(cells: Mapping[Cell, Effects], ks: Sequence[int], seed: int) -> np
 
 
 def _by_wording(
-    cells: Mapping[Cell, Effects], variants: Mapping[Cell, Effects], ks: Sequence[int], resamples: int, seed: int
+    cells: Mapping[CellKey, Effects],
+    variants: Mapping[CellKey, Effects],
+    ks: Sequence[int],
+    resamples: int,
+    seed: int,
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Jaccards of every two wordings of a cell, by halves and by resampled halves, (ks, R, pairs) each.
 
@@ -180,7 +182,7 @@ def _half(values: np.ndarray, unseen: float) -> float:
 
 
 def _of_size(
-    cells: Sequence[Cell], point: np.ndarray, spread: np.ndarray, shuffled: np.ndarray, neurons: int
+    cells: Sequence[CellKey], point: np.ndarray, spread: np.ndarray, shuffled: np.ndarray, neurons: int
 ) -> Iterator[tuple[object, ...]]:
     """The rows of one k, without the column k.
 
