@@ -99,7 +99,7 @@ WRONG = [  # functions, argument, what the message has, wrong values
     (["make_prompts"], "rows", "^rows: row 1 .* column 'answer'", cells(ROWS, "answer", [*NO_TEXT, [], {"1": 2}])),
     (["make_prompts"], "answer", "^rows: ", [*NO_SINGLE, None, "sum", ("answer",)]),
     (["exact_effects"], "metric", "^metric: .*indirect_effect, probability, logit", [*NO_SINGLE, None, "KL"]),
-    (["scout"], "tables", "^tables: .* a CSV file|be read|not there", [None, 3, [3], "", "nowhere.csv"]),
+    (["scout"], "tables", "^tables: .* a CSV file|be read|does not exist", [None, 3, [3], "", "nowhere.csv"]),
     (["scout"], "templates", "template", BAD_WORDINGS),
     (["scout"], "seed", "^seed: ", [*NO_SINGLE, None, -1, 2.5]),
     (["scout"], "examples", "^examples: ", [*NO_SINGLE, None, -1, 2.5, "all"]),

@@ -12,7 +12,7 @@ import pandas as pd
 from form_invariance.experiment.contrasts.engine import strongest
 from form_invariance.experiment.contrasts.questions import QUESTIONS, SERVES
 from form_invariance.experiment.contrasts.rows import overall
-from form_invariance.experiment.contrasts.verdicts import rows_of
+from form_invariance.experiment.contrasts.verdicts import deciding_rows
 from form_invariance.experiment.controls import NOT_DRAWN
 from form_invariance.experiment.neuron_sets import (
     BEST_IN,
@@ -56,7 +56,7 @@ def verdict_rows(table, asked, resamples, seed, copying=()):
     ks = sorted(set(table["k"]) - {0, -1})
     contrasts = measured.contrasts_of(table, names, ks, resamples, seed, copying)
     for (question, metric), part in parts.items():
-        yield rows_of(part, contrasts).assign(question=question, metric=metric)
+        yield deciding_rows(part, contrasts).assign(question=question, metric=metric)
 
 
 def verdicts(table, asked, null, resamples, seed, copying=()):

@@ -9,6 +9,7 @@ import torch
 from form_invariance.beyond.neuron_effects.compute import neuron_effects
 from form_invariance.experiment.controls import circuit_set
 from form_invariance.experiment.intervene import start
+from form_invariance.experiment.neuron_sets import CIRCUIT
 from form_invariance.model import memory
 from form_invariance.model.batches import by_length
 from form_invariance.problems.tasks import TableTask
@@ -21,7 +22,6 @@ from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.patching.compute import patch_candidates
 from form_invariance.stages.transfer.compute import Donors, run_group
 from form_invariance.stages.transfer.conditions import Condition, Group
-from form_invariance.stages.transfer.names import CIRCUIT
 
 FIRST, PROMPTS = 2, 14
 TEMPLATE = "{word} t="

@@ -21,7 +21,7 @@ from conftest import at_night
 from form_invariance.experiment.contrasts.cells import COLUMN
 from form_invariance.experiment.contrasts.questions import QUESTIONS, SERVES
 from form_invariance.experiment.contrasts.rows import overall
-from form_invariance.experiment.contrasts.verdicts import SATURATED, rows_of
+from form_invariance.experiment.contrasts.verdicts import SATURATED, deciding_rows
 from form_invariance.experiment.controls import circuit_set
 from form_invariance.experiment.intervene import intervene, start, unmodified
 from form_invariance.experiment.intervention_kinds import INTERVENED
@@ -134,7 +134,7 @@ def said(damage, key, drawn, by_format, k, resamples=2, seed=0):
     parts = {name: QUESTIONS["exchange" if by_format else "specific"].parts[name] for name in names}
     table = table_of(damage, key, drawn, by_format, k)
     contrasts = contrasts_of(table, {part.contrast for part in parts.values()}, [k], resamples, seed)
-    rows = pd.concat(overall(rows_of(part, contrasts)).assign(metric=name) for name, part in parts.items())
+    rows = pd.concat(overall(deciding_rows(part, contrasts)).assign(metric=name) for name, part in parts.items())
     return rows.set_index("metric")[["difference", "low", "high", "verdict"]]
 
 

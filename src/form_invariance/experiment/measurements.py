@@ -33,15 +33,9 @@ _COLUMNS = {
     "operator": text("operator whose neurons these are, or whose controls; of the unmodified model the task"),
     "task": text("operator whose eval prompts are answered, a task of specificity_tasks, or text (next token)"),
     "donor": text("of transfer the format whose activations are put in; else empty"),
-    "intervention": text(
-        "keep_only or knockout; good (unmodified) or bad (all heads and neurons at their means); of transfer "
-        "whose activations are put in, as in the transfer table's column condition"
-    ),
+    "intervention": text("keep_only, knockout, good (unmodified), bad (all at means), or a condition of transfer"),
     "positions": text("changed positions: all (but BOS) or last"),
-    "means": text(
-        "put in: format = over all operators' prompts, template = over this operator's alone, task = over prompts "
-        "of the task; empty in transfer"
-    ),
+    "means": text("means over prompts of the format, the template (one operator) or the task; else empty"),
     "neurons": text(
         f"{described(*KINDS)}, {BEST_IN}FORMAT (the operator's best k of every layer in this format), "
         f"{HALVES[0]}SET and {HALVES[1]}SET ({CIRCUIT} and "
@@ -62,10 +56,7 @@ _METRICS = {
     "margin": number("logit[answer] - largest logit of another token"),
     "faithfulness": number("(circuit - bad) / (good - bad); NaN where the gap is nearly zero or not measured"),
     "donor_answer": number("1 where the output is that of the donor's own run, else 0; NaN without a donor"),
-    "permuted_answer": number(
-        "share of the other pairs' donors, of those without the right answer, whose own answer is the output; NaN "
-        "without a donor"
-    ),
+    "permuted_answer": number("share of other pairs' donors, with another answer, that have the output; else NaN"),
 }
 METRICS = tuple(_METRICS)
 
@@ -103,7 +94,7 @@ def measurements(
     return table.assign(**{name: np.ravel(values[name]) if name in values else np.nan for name in METRICS})
 
 
-def rows_of(readout: "Readout", labels: pd.DataFrame, prompts: pd.DataFrame, **setting: str) -> pd.DataFrame:
+def readout_rows(readout: "Readout", labels: pd.DataFrame, prompts: pd.DataFrame, **setting: str) -> pd.DataFrame:
     """The rows of sets of neurons whose answers are read out, (sets, P); arguments as in `measurements`."""
     values = {**readout.metrics(), "correct": readout.correct.cpu().numpy()}
     return measurements(labels, prompts, values, **setting)

@@ -12,7 +12,7 @@ from form_invariance.experiment.contrasts.questions import QUESTIONS
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.membership import POSITIVE
 from form_invariance.explainer.example import Example, Neuron, labels
-from form_invariance.stages.interventions.table import rows_of
+from form_invariance.stages.interventions.table import of_intervention
 from form_invariance.verdicts.summary.lines import pairs, said, verdicts_at
 
 Tables = Mapping[str, pd.DataFrame]
@@ -60,7 +60,7 @@ def ablations(tables: Tables, operator: str, k: int) -> pd.DataFrame:
         Columns intervention, format, set (its title in the figure), value, low, high (of the shared neurons).
     """
     of_k = {name: tables[name][tables[name]["k"] == k] for name in ("interventions", "contrasts")}
-    done = pd.concat([rows_of(of_k["interventions"], name) for name in INTERVENED])
+    done = pd.concat([of_intervention(of_k["interventions"], name) for name in INTERVENED])
     columns = {"value": "probability", "low": "probability_low", "high": "probability_high"}
     titles = done["neurons"].map(TITLES)
     done = done.assign(set=titles, **{name: done[of] for name, of in columns.items()}).dropna(subset="set")

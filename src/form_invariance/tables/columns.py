@@ -69,10 +69,7 @@ PROBLEM = {
     "carry": integer("carry or borrow into this digit; -1 where it is not known"),
     "prompt": text("the prompt, without BOS"),
 }
-WHOLE_CORRECT = flag(
-    "correct; where a digit is asked: every digit of the answer is the most probable next token, each after the "
-    "true digits before it"
-)
+WHOLE_CORRECT = flag("correct; if a digit is asked: every digit of the answer is, each after the true ones")
 NEURON = {"layer": integer("layer, from 0"), "neuron": integer("MLP neuron within its layer, from 0")}
 COMPARED_SETS = {
     "members": integer("members of the smallest of the compared sets (at most k a layer)"),
@@ -85,8 +82,6 @@ COMPARED_SETS = {
     "chance_candidates": number("the same, of random candidates, which alone can be members, of each set's cell"),
     "chance_spread": number("standard deviation of the Jaccard of random candidates"),
     "candidates": integer("candidates of a layer, of the cell, and in layer -1 of the layer, with the fewest"),
-    "low": number(
-        "lower 95 % limit: normal, with the standard error of a bootstrap over train prompts; NaN for one layer"
-    ),
+    "low": number("lower 95 % limit: normal, with a bootstrap's standard error over prompts; NaN for one layer"),
     "high": number("upper 95 % limit; NaN for one layer"),
 }

@@ -18,7 +18,7 @@ from form_invariance.experiment.neuron_sets import LAYERS_OF_BEST
 from form_invariance.tables.columns import ALL
 
 INPUTS = {"contrasts": CONTRASTS}
-UNDEFINED = "Undefined: no control could be drawn, a cell has too few prompts, or nothing can be lost."
+NOT_TESTABLE = "Undefined: no control could be drawn, a cell has too few prompts, or nothing can be lost."
 Rows = Mapping[tuple[str, str], dict[Any, Any]]
 """The row that decides each question, by question and metric."""
 
@@ -64,7 +64,7 @@ def _exchange(rows: Rows, primary: pd.DataFrame) -> Answer:
             f"Knocked out {_where(row)}, other operators' best in these formats cost {row['second']:z.3f}, the "
             f"operator's own there {row['first']:z.3f}: difference {_difference(row)}."
         )
-    sentence = " ".join(sentences) or UNDEFINED
+    sentence = " ".join(sentences) or NOT_TESTABLE
     shown = primary[primary["contrast"].str.match("exchanged|half_minus|other_formats|other_operators")]
     return Answer(QUESTIONS["exchange"].label, sentence, _over_formats(shown), ("dose",))
 
@@ -107,7 +107,7 @@ def _written(rows: Rows, primary: pd.DataFrame) -> Answer:
     direct = table[table["intervention"] == DIRECT].set_index("k")["first"]
     row = rows.get(("exchange", PRIMARY))
     if row is None or row["at_k"] not in direct.index:
-        return Answer(label, UNDEFINED, pd.DataFrame())
+        return Answer(label, NOT_TESTABLE, pd.DataFrame())
     at_k = row["at_k"]
     losses = table[(table["k"] == at_k) & (table["intervention"] == KNOCKOUT)].set_index("contrast")["first"]
     groups = losses[losses.index.str.startswith(f"loss_of_{LAYERS_OF_BEST}")]

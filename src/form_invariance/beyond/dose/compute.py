@@ -25,7 +25,7 @@ from form_invariance.experiment.controls import NOT_DRAWN, Draws, NeuronSet, lab
 from form_invariance.experiment.intervene import Started, intervene, unmodified
 from form_invariance.experiment.intervention_kinds import DIRECT, INTERVENED, KEEP_ONLY, KNOCKOUT
 from form_invariance.experiment.means import MeanCache
-from form_invariance.experiment.measurements import TASK_MEANS, UNMODIFIED, rows_of
+from form_invariance.experiment.measurements import TASK_MEANS, UNMODIFIED, readout_rows
 from form_invariance.experiment.neuron_sets import (
     BEST_IN,
     CIRCUIT,
@@ -197,8 +197,10 @@ def dose_table(started: Started, prompts: pd.DataFrame, cell: tuple[str, str], r
     unchanged = {"operator": cell[1], "neurons": "none", "k": 0, "seed": NOT_DRAWN}
     setting = {"task": cell[1], "donor": "", "positions": "last", "means": TASK_MEANS}
     parts = [
-        rows_of(unmodified(started)[None], pd.DataFrame([unchanged]), prompts, **setting, intervention=UNMODIFIED)
+        readout_rows(
+            unmodified(started)[None], pd.DataFrame([unchanged]), prompts, **setting, intervention=UNMODIFIED
+        )
     ]
     for sets, intervention, readout in runs:
-        parts.append(rows_of(readout, labels_of(sets), prompts, **setting, intervention=intervention))
+        parts.append(readout_rows(readout, labels_of(sets), prompts, **setting, intervention=intervention))
     return pd.concat(parts, ignore_index=True)

@@ -18,13 +18,13 @@ from form_invariance.experiment.intervention_kinds import KEEP_ONLY, KNOCKOUT
 INPUTS = {"dose": {"contrasts": CONTRASTS}}
 """By figure."""
 
-CONTROLS = ("loss_of_matched", "loss_of_equal_norm", "loss_of_random_direction")
+CONTROL_LOSSES = ("loss_of_matched", "loss_of_equal_norm", "loss_of_random_direction")
 LOOKS = {
     OWN_LOSS: Look("black", "o", width=1.8, label="the format's own best"),
     "loss_of_other_formats_best": Look(COLOURS[0], "s", label="other formats' best"),
     "loss_of_other_operators_best": Look(COLOURS[1], "^", label="other operators' best, in other formats"),
     "loss_of_shared": Look(COLOURS[2], "D", label="shared by all formats"),
-    **dict.fromkeys(CONTROLS, Look(GREY, dashes=DASHED, width=0.9, label="each control")),
+    **dict.fromkeys(CONTROL_LOSSES, Look(GREY, dashes=DASHED, width=0.9, label="each control")),
     ALL_LOSS: Look("black", dashes=DASH_DOT, width=0.7, label="all late neurons"),
 }
 """By contrast, in the order of the legend."""
@@ -50,7 +50,7 @@ def over_cells(contrasts: pd.DataFrame) -> pd.DataFrame:
     rows = rows[(rows["metric"] == PRIMARY) & rows["contrast"].isin([*LOOKS, *RATIOS])]
     # Where some cells share no neuron, the mean over the other cells is over other problems.
     rows = rows[(rows["cells"] > 0) & (rows["cells"] == rows["cells"].max())]
-    return rows.assign(**rows[["low", "high"]].mask(rows["contrast"].isin(CONTROLS)))
+    return rows.assign(**rows[["low", "high"]].mask(rows["contrast"].isin(CONTROL_LOSSES)))
 
 
 def dose(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:

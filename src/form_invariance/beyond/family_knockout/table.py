@@ -21,8 +21,7 @@ FAMILY_KNOCKOUT = Schema(
         "ablated": number("mean number of neurons ablated in such a prompt, the same for both kinds"),
         "metric": text(
             "; ".join(f"{name} ({meaning})" for name, meaning in LOSSES.items())
-            + ". first: its loss when neurons are ablated whose rule holds for the prompt; second: its loss when "
-            "equally many neurons of the same family and layers are ablated whose rules do not hold"
+            + ". first: loss by neurons whose rule holds for the prompt; second: by those whose rule does not"
         ),
         **COLUMNS,
     },

@@ -6,9 +6,7 @@ NEURON_EFFECTS = Schema(
     "neuron_effects",
     {
         **NEURON,
-        "knockout_probability": number(
-            "probability of the answer with this neuron alone at its mean, minus the unmodified model's"
-        ),
+        "knockout_probability": number("change of the answer's probability with only this neuron at its mean"),
     },
     CELL,
 )
@@ -20,10 +18,7 @@ PROMOTED_TOKENS = Schema(
         "rank": integer("rank of the token among those that the neuron promotes (suppresses), 1 = most"),
         "token": integer("token id"),
         "text": text("the token's text"),
-        "logit": number(
-            "what one unit of the neuron adds to the token's logit past all later layers, centred over the "
-            "vocabulary; the final norm's weights are folded in, its scale is not"
-        ),
+        "logit": number("logit that a unit of the neuron adds directly; centred, without the final norm's scale"),
     },
     ("model",),
 )

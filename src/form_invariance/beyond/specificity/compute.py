@@ -14,7 +14,7 @@ from form_invariance.beyond.specificity.tasks import Task
 from form_invariance.experiment.controls import NOT_DRAWN, Draws, NeuronSet, labels_of, masks_of, with_half_means
 from form_invariance.experiment.intervene import intervene, start, unmodified
 from form_invariance.experiment.intervention_kinds import KNOCKOUT
-from form_invariance.experiment.measurements import TASK_MEANS, UNMODIFIED, rows_of
+from form_invariance.experiment.measurements import TASK_MEANS, UNMODIFIED, readout_rows
 from form_invariance.experiment.ranked_sets import Ranked, best_of, circuit_controls, circuits
 from form_invariance.experiment.run import Run
 
@@ -51,7 +51,7 @@ def task_rows(run: Run, task: Task, sets: Sequence[NeuronSet], center: bool) -> 
     started = start(run, task.tokens, task.answers, center)
     nobody = pd.DataFrame([{"operator": task.name, "neurons": "none", "k": 0, "seed": NOT_DRAWN}])
     setting = {"task": task.name, "donor": "", "positions": "last", "means": TASK_MEANS}
-    yield rows_of(unmodified(started)[None], nobody, prompts, **setting, intervention=UNMODIFIED)
+    yield readout_rows(unmodified(started)[None], nobody, prompts, **setting, intervention=UNMODIFIED)
     for means, neuron_sets in [(task.means, sets), *with_half_means(sets, task.means)]:
         ablated = intervene(started, masks_of(neuron_sets), means, at_once=len(sets))
-        yield rows_of(ablated, labels_of(neuron_sets), prompts, **setting, intervention=KNOCKOUT)
+        yield readout_rows(ablated, labels_of(neuron_sets), prompts, **setting, intervention=KNOCKOUT)

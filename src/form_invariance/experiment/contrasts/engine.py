@@ -34,15 +34,9 @@ COLUMNS: dict[str, Column] = {
     "first": number("mean over prompts of the first value; over cells: the mean of their means"),
     "second": number("mean of the value that is subtracted, over the same cells"),
     "difference": number("first - second"),
-    "ranking_noise": number(
-        "half of the 95 % interval that other train prompts would give, by neurons that are ranked by either half "
-        "of them; NaN where not measured"
-    ),
-    "means_noise": number("that of other prompts of the means, by means over either half; NaN where not measured"),
-    "low": number(
-        "95 % lower limit: bootstrap over the problems of each operator (without any spread the rule of three), "
-        "with the noises of the column limits"
-    ),
+    "ranking_noise": number("half of the 95 % interval over train prompts, by halves of them; NaN: not measured"),
+    "means_noise": number("the same over the prompts of the means, by halves of them"),
+    "low": number("95 % lower limit: bootstrap over problems (or the rule of three), with the noises in limits"),
     "high": number("95 % upper limit"),
     "limits": text("noises in the limits: of problems, draws of controls, rankings, means"),
     "limit_error": number("Monte Carlo standard error of the limits, the larger of the two"),

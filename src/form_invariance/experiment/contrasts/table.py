@@ -13,10 +13,7 @@ CONTRASTS = Schema(
         "k": integer("size: neurons per layer and format, of the keys k, best_k or specificity_k"),
         "intervention": text("keep_only, knockout or direct; empty in transfer"),
         "metric": text("faithfulness, accuracy, probability, margin, or rate (of pairs of transfer)"),
-        "task": text(
-            "on which prompts: own, another task, other_operators (their mean), or all_copying (the mean of the "
-            "tasks whose answer is a number of the prompt)"
-        ),
+        "task": text("own, another task, other_operators (mean), or all_copying (mean of the tasks that copy)"),
         **COLUMNS,
         **RATIO,
     },

@@ -38,7 +38,7 @@ _CONTRAST = ("question", "intervention", "contrast", "task", "metric", "neurons"
 """The columns that identify a contrast; a table has some of them."""
 
 
-def rows_of(part: Part, contrasts: pd.DataFrame) -> pd.DataFrame:
+def deciding_rows(part: Part, contrasts: pd.DataFrame) -> pd.DataFrame:
     """The rows of a question's contrast, with the differences, limits and verdicts that decide the question."""
     criteria = {"contrast": part.contrast, "intervention": part.intervention, "metric": part.of}
     rows = contrasts[(contrasts[[*criteria]] == pd.Series(criteria)).all(axis=1)].assign(control=part.control)
@@ -113,7 +113,7 @@ def question_rows(contrasts: pd.DataFrame) -> Iterator[pd.DataFrame]:
         for metric, part in question.parts.items():
             if not part.contrast:
                 continue
-            rows, entry = rows_of(part, contrasts), CONTRASTS[part.contrast]
+            rows, entry = deciding_rows(part, contrasts), CONTRASTS[part.contrast]
             sizes = entry.sizes
             for k in ks:
                 if sizes == CIRCUITS:

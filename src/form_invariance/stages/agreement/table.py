@@ -11,9 +11,7 @@ AGREEMENT = Schema(
     "agreement",
     {
         **_LABELS,
-        "over": text(
-            "which of them: shared (every one), any (labelled in some format), all (labelled in every format)"
-        ),
+        "over": text("shared (all of them), any (labelled in some format) or all (labelled in every format)"),
         "scope": text("where the null permutes family sets: all neurons, or within each layer"),
         "neurons": integer("how many neurons, the denominator"),
         "statistic": text("common, exact, pair_jaccard or three_way_jaccard (of all formats)"),
@@ -39,10 +37,7 @@ ACTIVATION_CORRELATION = Schema(
         "kind": _LABELS["kind"],
         **NEURON,
         "formats": text("two formats, joined by +"),
-        "correlation": number(
-            "Pearson's correlation of the neuron's activations in the two formats over the same operand pairs; "
-            "NaN where they are constant in one"
-        ),
+        "correlation": number("Pearson's, of its activations on the same pairs; NaN if constant in a format"),
     },
     ("model", "operator"),
 )

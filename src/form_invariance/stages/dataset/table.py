@@ -33,9 +33,7 @@ PREFLIGHT = Schema(
         "train_fits": integer("train prompts that there are, with eval prompts in the run's proportion"),
         "eval_fits": integer("eval prompts that there are with them"),
         "all_fit": integer("train prompts for which all cells have enough; 0 without any"),
-        "correctable": integer(
-            "problems answered wrong here and right in another format: what transfer is tried on"
-        ),
+        "correctable": integer("problems answered wrong here and right in another format: those of transfer"),
         "reason": text("why there are not enough; empty if there are"),
     },
     ("model",),

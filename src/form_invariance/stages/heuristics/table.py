@@ -7,9 +7,7 @@ from form_invariance.tables.columns import CELL, NEURON, Schema, flag, number, t
 LABELLED_NEURONS = Schema(
     "labelled_neurons",
     {
-        "neurons": text(
-            "shared, matched_variance, matched_effect, random_direction or smooth_noise (no neuron: a number)"
-        ),
+        "neurons": text("shared, matched_variance, matched_effect, random_direction or smooth_noise (numbered)"),
         **NEURON,
     },
     ("model", "operator"),
@@ -26,9 +24,7 @@ HEURISTICS = Schema(
         "score": number("share of the neuron's top pairs that the heuristic holds for"),
         "base_rate": number("share of all pairs that the heuristic holds for"),
         "lift": number("score / base_rate"),
-        "p_value": number(
-            "strict: share of equally smooth random maps with as much evidence for any heuristic; else NaN"
-        ),
+        "p_value": number("strict: share of equally smooth random maps with at least this evidence; else NaN"),
         "label": flag("the neuron carries this heuristic"),
     },
     CELL,

@@ -13,7 +13,7 @@ from form_invariance.experiment.contrasts.rows import overall
 from form_invariance.experiment.contrasts.table import CONTRASTS
 from form_invariance.experiment.contrasts.verdicts import in_words
 from form_invariance.experiment.neuron_sets import CIRCUIT
-from form_invariance.stages.interventions.table import INTERVENTIONS, rows_of
+from form_invariance.stages.interventions.table import INTERVENTIONS, of_intervention
 from form_invariance.tables.columns import ALL
 
 INPUTS = {"contrasts": CONTRASTS, "interventions": INTERVENTIONS}
@@ -42,7 +42,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     table = tables["contrasts"]
     rows = in_words(table[(table["k"] == k) & (table["contrast"] == "circuit_minus_control_everywhere")])
     done = tables["interventions"]
-    circuits = rows_of(done[(done["k"] == k) & (done["neurons"] == CIRCUIT)], "knockout")
+    circuits = of_intervention(done[(done["k"] == k) & (done["neurons"] == CIRCUIT)], "knockout")
     sizes = circuits.set_index(["format", "operator"])["n_neurons"]
     names = rows[["format", "operator"]].itertuples(index=False, name=None)
     cells = [tuple(slice(None) if name == ALL else name for name in cell) for cell in names]

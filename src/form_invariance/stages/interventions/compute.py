@@ -29,7 +29,7 @@ from form_invariance.experiment.controls import (
 from form_invariance.experiment.intervene import Started, all_ablated, intervene, start, unmodified
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.means import MeanCache
-from form_invariance.experiment.measurements import FORMAT_MEANS, TEMPLATE_MEANS, UNMODIFIED, rows_of
+from form_invariance.experiment.measurements import FORMAT_MEANS, TEMPLATE_MEANS, UNMODIFIED, readout_rows
 from form_invariance.experiment.neuron_sets import CIRCUIT, CONTROLS
 from form_invariance.experiment.readout import Readout
 from form_invariance.experiment.run import Run
@@ -166,7 +166,7 @@ def _by_prompt(readout: Readout, sets: Sequence[NeuronSet], good: np.ndarray, ba
     """A readout (sets, P) as rows of the table by prompt."""
     values = readout.normalized_logit.cpu().numpy()
     prompts = pd.DataFrame({"index": np.arange(values.shape[1])})
-    rows = rows_of(readout, labels_of(sets)[["neurons", "k", "seed"]], prompts)
+    rows = readout_rows(readout, labels_of(sets)[["neurons", "k", "seed"]], prompts)
     return rows.assign(faithfulness=np.ravel(faithfulness(values, good, bad)))
 
 

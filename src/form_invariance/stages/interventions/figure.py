@@ -11,7 +11,7 @@ from form_invariance.drawing.neuron_sets import NEURON_SETS
 from form_invariance.drawing.style import COLOURS, LIGHT
 from form_invariance.experiment.measurements import TEMPLATE_MEANS
 from form_invariance.experiment.neuron_sets import CIRCUIT, CONTROLS
-from form_invariance.stages.interventions.table import INTERVENTIONS, rows_of
+from form_invariance.stages.interventions.table import INTERVENTIONS, of_intervention
 from form_invariance.statistics import student_factor
 
 INPUTS = {name: {"interventions": INTERVENTIONS} for name in ("keep_only", "knockout")}
@@ -25,7 +25,7 @@ LOOKS = {
 }
 """Looks of the kinds of neurons, and of circuits at other positions or with other means."""
 
-DRAWN = {
+DRAWN_METRICS = {
     "faithfulness": ("faithfulness_mean", "mean_low", "mean_high"),
     "accuracy": ("accuracy", "accuracy_low", "accuracy_high"),
     "probability": ("probability", "probability_low", "probability_high"),
@@ -62,7 +62,7 @@ def _by_size(table: pd.DataFrame, intervention: str, title: str) -> Figure:
     heading += f", n = {style.extent(table['prompts'])} prompts a panel"
     heading += f"\nno shared neuron: {', '.join(empty)}" if empty else ""
     parts = []
-    for metric, columns in DRAWN.items():
+    for metric, columns in DRAWN_METRICS.items():
         rows = _lines(table, intervention, *columns)
         parts.append(rows.assign(row=rows["format"] + "\n" + metric))
     lines = pd.concat(parts)
@@ -76,11 +76,11 @@ def _by_size(table: pd.DataFrame, intervention: str, title: str) -> Figure:
 
 def _lines(table: pd.DataFrame, intervention: str, value: str, low: str, high: str) -> pd.DataFrame:
     """The lines of one metric: circuits with bootstrap intervals, controls with intervals over draws."""
-    rows = rows_of(table, intervention)
+    rows = of_intervention(table, intervention)
     circuits = {
         CIRCUIT: rows,
-        "last": rows_of(table, intervention, positions="last"),
-        "template": rows_of(table, intervention, means=TEMPLATE_MEANS),
+        "last": of_intervention(table, intervention, positions="last"),
+        "template": of_intervention(table, intervention, means=TEMPLATE_MEANS),
     }
     parts = [line(part[part["neurons"] == CIRCUIT], name, value, low, high) for name, part in circuits.items()]
     controls = over_draws(rows[rows["neurons"].isin(CONTROLS)], value)

@@ -22,9 +22,7 @@ INTERVENTIONS = Schema(
     "interventions",
     {
         **_SETTING,
-        "n_neurons": integer(
-            "neurons kept or knocked out, over all late layers; where 0, everything measured under it is NaN"
-        ),
+        "n_neurons": integer("neurons kept or knocked out, over all late layers; if 0, all measurements are NaN"),
         "prompts": integer("eval prompts"),
         "undefined": integer("prompts whose good - bad gap is nearly zero, left out of the mean of ratios"),
         "faithfulness_mean": number("mean over prompts of (circuit - bad) / (good - bad)"),
@@ -45,7 +43,7 @@ INTERVENTIONS = Schema(
 )
 
 
-def rows_of(
+def of_intervention(
     table: pd.DataFrame, intervention: str, positions: str = "all", means: str = FORMAT_MEANS
 ) -> pd.DataFrame:
     """The rows of an interventions table with this intervention, these positions and these means."""

@@ -21,17 +21,9 @@ OVERLAP = Schema(
     ("model", "operator"),
 )
 BEST = {
-    "by_probability": number(
-        "Jaccard of the format's top k and those of its candidates whose patch lowers the right answer's "
-        "probability most in the mean, pooled over the late layers; NaN in across_parts, as the next two"
-    ),
-    "raising": number(
-        "share of its top k whose patch raises the right answer's probability in the mean, by at least 1e-4"
-    ),
-    "largest_prompt": number(
-        "median over its top k of one prompt's share: largest |effect| / sum of |effect| over the prompts, each a "
-        "mean over the draws"
-    ),
+    "by_probability": number("Jaccard of the top k by effect and by fall of probability; NaN in across_parts"),
+    "raising": number("share of the top k whose patch raises the answer's probability by at least 1e-4 (mean)"),
+    "largest_prompt": number("median over the top k of the largest prompt's share of the sum of |effect|"),
 }
 """Columns about a format's best k neurons, with the same values for every kind."""
 RELIABILITY = Schema(
@@ -40,9 +32,8 @@ RELIABILITY = Schema(
         "k": integer("circuit size: neurons per layer"),
         "format": text("format; across_parts: the formats compared, joined by +"),
         "kind": text(
-            "what is compared within the format: split_half (disjoint halves of the train prompts), parts (as "
-            "many disjoint parts as there are formats), corrupt_seed (other corrupt partners); "
-            "across_parts: all formats, each by such a part"
+            "what is compared: split_half (halves of the train prompts), parts (a disjoint part for each format), "
+            "corrupt_seed (other corrupt partners); across_parts: all formats, each by such a part"
         ),
         "jaccard": number("mean Jaccard of the top-k sets, pooled over the late layers"),
         "low": number("2.5 % percentile over repeats"),
@@ -77,17 +68,10 @@ DIFFERING = Schema(
             "candidates of a layer; operators_own: format - both of the overlaps; or invariance: this of nothing "
             f"- both, NaN where shuffled exceeds {LARGEST_CHANCE} of nothing"
         ),
-        "differs": text(
-            "what differs between the cells: nothing (halves of one cell's prompts), format, operator, both, or "
-            "wording (a template and its variants)"
-        ),
-        "operators": text(
-            "all, one operator (if both differ: it and any other), or the two compared, joined by +"
-        ),
+        "differs": text("what differs: nothing (halves of a cell's prompts), format, operator, both, or wording"),
+        "operators": text("all, one operator (if both differ: it and any other), or two, joined by +"),
         "pairs": integer("pairs of cells that the mean is over, in either order"),
-        "value": number(
-            "mean Jaccard of two top-k sets, each by half of a cell's train prompts; or what the quantity says"
-        ),
+        "value": number("mean Jaccard of two top-k sets, each by half of a cell's train prompts; or the quantity"),
         "low": number("lower 95 % limit: normal, with the standard error of a bootstrap within the halves"),
         "high": number("upper 95 % limit"),
     },
@@ -105,13 +89,9 @@ FORMAT_CORRELATION = Schema(
         "formats": text("two formats, joined by +; all: mean over the pairs"),
         "pearson": number("Pearson's correlation over neurons of the formats' mean effects, all draws"),
         "spearman": number("Spearman's correlation of the same, ranks within a layer"),
-        "reliability_first": number(
-            "of the first format's mean effects: variance of the true effects / their variance"
-        ),
+        "reliability_first": number("of the first format's mean effects: true variance / total variance"),
         "reliability_second": number("of the second format (formats = all: the mean of both)"),
-        "corrected": number(
-            "correlation of the true effects, without noise; NaN where a reliability is below 0.3"
-        ),
+        "corrected": number("correlation of the true effects, without noise; NaN if a reliability is below 0.3"),
         "low": number("lower 95 % limit of corrected, bootstrap percentiles over prompts"),
         "high": number("upper 95 % limit of corrected"),
         "neurons": integer("neurons that are candidates in every format of the operator"),

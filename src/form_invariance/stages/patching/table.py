@@ -7,10 +7,7 @@ RANKING = Schema(
     {
         **NEURON,
         "rank": integer("rank by ie_mean within the layer, 1 = best"),
-        "ie_mean": number(
-            "mean over train prompts of the exact indirect effect, or with `ranking: probability` of the fall of "
-            "the clean answer's probability"
-        ),
+        "ie_mean": number("mean exact effect over train prompts (`ranking: probability`: fall of probability)"),
         "ie_std": number("sample standard deviation of the same"),
         "probability_change": number("mean change of the clean answer's probability by the patch"),
         "attribution_score": number("stage-1 score"),

@@ -10,18 +10,14 @@ PROBE = Schema(
         "operator": text("operator of both, or all"),
         "layer": integer("layer whose output (resid_post) is read, from 0"),
         "position": integer("token counted from the last, 0 = the last"),
-        "token": text(
-            "token of the first operator's prompts at this position, {a} or {b}; empty where it differs"
-        ),
+        "token": text("token of the first operator's prompts here, {a} or {b}; empty where prompts differ"),
         "train_prompts": integer("training prompts"),
         "test_prompts": integer("test prompts, of other operand pairs or rows"),
         "answers": integer("distinct answers of both (of a table, distinct first tokens)"),
         "accuracy": number("fraction of test prompts whose answer the probe reads"),
         "low": number("Wilson 95 % lower limit of it"),
         "high": number("Wilson 95 % upper limit of it"),
-        "reachable": number(
-            "fraction of test prompts whose answer a training prompt has, the most that is readable"
-        ),
+        "reachable": number("share of test prompts whose answer a training prompt has: the ceiling of accuracy"),
         "majority": number("the same if the training prompts' most frequent answer is always said"),
         "shuffled": number("the same for a probe whose training prompts' answers were shuffled"),
     },

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from form_invariance.experiment.controls import NeuronSet, labels_of
-from form_invariance.experiment.measurements import measurements, rows_of
+from form_invariance.experiment.measurements import measurements, readout_rows
 from form_invariance.experiment.readout import Readout
 from form_invariance.experiment.run import Run
 from form_invariance.stages.transfer.compute import Donors, run_donors, run_group
@@ -124,7 +124,7 @@ def _tables(
         pairs=len(pairs), recovered=hits.mean(1), low=low, high=high, donor_answer=imposed.mean(1)
     )
     prompts = pairs[["a", "b"]].assign(index=condition.targets)
-    by_pair = rows_of(after, _sets(condition, labels), prompts).assign(
+    by_pair = readout_rows(after, _sets(condition, labels), prompts).assign(
         donor_answer=imposed.ravel().astype(float),
         permuted_answer=permuted(after.predicted, tokens, right).cpu().numpy().ravel(),
     )

@@ -25,9 +25,7 @@ TRANSFER = Schema(
         "seed": integer("draw of a random control; -1 for the other conditions"),
         "pairs": integer("pairs, the denominator of every rate of the row"),
         "n_neurons": integer("neurons transferred, over all late layers; rates of none are NaN (but residual)"),
-        "recovered": number(
-            "fraction whose output is the right answer (pairs right in the target: whose output is wrong)"
-        ),
+        "recovered": number("share whose output is the right answer (pairs right in the target: a wrong one)"),
         "low": number("Wilson 95 % lower limit of it"),
         "high": number("Wilson 95 % upper limit of it"),
         "donor_answer": number("fraction whose output is that of the donor's own run"),

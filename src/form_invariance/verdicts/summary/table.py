@@ -21,17 +21,13 @@ VERDICTS = Schema(
         "value": number("of the shared neurons, mean over cells"),
         "control": text("what it is compared with"),
         "control_value": number("the same of the control; 0 where there is none"),
-        "difference": number(
-            "value - control_value, mean over cells (ratios of exchange and computed: value / control_value - "
-            f"{SERVES}); NaN where no neuron is shared or too few pairs can be tried"
-        ),
+        "difference": number(f"value - control_value (ratios: value / control_value - {SERVES}); else NaN"),
         "low": number("lower 95 % limit: bootstrap over the prompts of each cell; the cells are fixed"),
         "high": number("upper 95 % limit"),
         "limit_error": number("Monte Carlo standard error of the limits, the larger of the two"),
         "verdict": text(
-            "yes (the interval is above zero by two limit errors), no (below; of same also if the upper limit of "
-            f"the invariance is below {NOTHING_OWN}), undecided, or undefined; over all "
-            "operators mixed, where it is yes for some and no for others"
+            "yes (interval above zero by two limit errors), no (below; of same also if the upper limit of the "
+            f"invariance is below {NOTHING_OWN}), undecided, undefined; mixed (yes and no for some operators)"
         ),
         "note": text("why nothing is claimed, whatever the interval; else empty"),
     },
