@@ -131,16 +131,15 @@ def test_intervals_are_drawn_where_their_numbers_are():
     own = TWO["n"][0]
     alone = verdict_rows({"n": [replace(own, table=own.table.assign(operator=""))]})
     assert [row["cells"][0] is None for row in alone] == [False, True]
-    drawn = [first["drawn"], specific["cells"][0]["drawn"]]
-    zero = {float(re.search(r'class="zero" x1="([\d.]+)"', one)[1]) for one in drawn}
-    limits = (re.search(r'"interval" x1="([\d.]+)" x2="([\d.]+)"', one).groups() for one in drawn)
-    ends = [[float(x) for x in pair] for pair in limits]
-    assert len(zero) == 1
-    # The axis goes from the lowest limit, -0.5, to the highest, 0.5, in all cells.
-    middle, scale = zero.pop(), ends[0][1] - ends[1][0]
-    assert middle == pytest.approx(ends[1][0] + scale / 2, abs=0.1)
-    assert ends[0][0] == pytest.approx(middle + 0.1 * scale, abs=0.11)
-    assert ends[1][1] == pytest.approx(middle + 0.1 * scale, abs=0.11)
+    # A question's axis, of 120 units, goes from its lowest limit to its highest, or to zero.
+    for cell, least, largest, limits in (
+        (first, -0.0004, 0.5, (0.1, 0.5)),
+        (second, -0.0004, 0.5, (-0.0004, -0.0002)),
+        (specific["cells"][0], -0.5, 0.1, (-0.5, 0.1)),
+    ):
+        drawn = re.search(r'"zero" x1="([\d.]+)".*"interval" x1="([\d.]+)" x2="([\d.]+)"', cell["drawn"]).groups()
+        expected = [6 + 120 * (value - least) / (largest - least) for value in (0, *limits)]
+        assert [float(x) for x in drawn] == pytest.approx(expected, abs=0.051)
 
 
 def test_the_page_says_what_its_prompts_are_too_few_to_decide():

@@ -24,18 +24,12 @@ def verdict_of(answers: Sequence[Answer]) -> Answer | None:
 
 def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]]:
     """Name, what is compared and cells of each question: a cell for each model, None where nothing is compared."""
-    rows = [_by_question(verdict_of(model_answers)) for model_answers in answers.values()]
-    limits = [row[name] for by_question in rows for row in by_question.values() for name in ("low", "high")]
-    ends = [0.0, *filter(math.isfinite, limits)]
-    span = min(ends), max(*ends, min(ends) + 1e-9)
+    by_model = [_by_question(verdict_of(model_answers)) for model_answers in answers.values()]
+    rows = {name: [by_question.get(name) for by_question in by_model] for name in QUESTIONS}
     return [
-        {
-            "name": question.label,
-            "compared": question.compared,
-            "cells": [_cell(by_question[name], span) if name in by_question else None for by_question in rows],
-        }
-        for name, question in QUESTIONS.items()
-        if any(name in by_question for by_question in rows)
+        {"name": QUESTIONS[name].label, "compared": QUESTIONS[name].compared, "cells": _cells(of_models)}
+        for name, of_models in rows.items()
+        if any(of_models)
     ]
 
 
@@ -67,6 +61,13 @@ def _by_question(answer: Answer | None) -> dict[str, Row]:
     return {row["question"]: row for row in named.to_dict("records")}
 
 
+def _cells(rows: Sequence[Row | None]) -> list[dict[str, Any] | None]:
+    """A question's cells, one for each model; their axes have one scale."""
+    ends = [0.0, *(row[name] for row in rows if row for name in ("low", "high") if math.isfinite(row[name]))]
+    span = min(ends), max(*ends, min(ends) + 1e-9)
+    return [_cell(row, span) if row else None for row in rows]
+
+
 def _cell(row: Row, span: tuple[float, float]) -> dict[str, Any] | None:
     """What one model's cell shows; None if nothing is compared."""
     value, low, high = (row[name] for name in ("difference", "low", "high"))
@@ -81,7 +82,7 @@ def _cell(row: Row, span: tuple[float, float]) -> dict[str, Any] | None:
 
 
 def _interval(value: float, low: float, high: float, span: tuple[float, float]) -> Iterator[str]:
-    """A value and its interval on an axis that all cells share, with a line at zero, as SVG."""
+    """A value and its interval on an axis that the question's cells share, with a line at zero, as SVG."""
 
     def x(number: float) -> float:
         return round(_MARGIN + (_WIDTH - 2 * _MARGIN) * (number - span[0]) / (span[1] - span[0]), 1)
