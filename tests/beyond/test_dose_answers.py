@@ -115,7 +115,7 @@ SENTENCES = [
     "0.400]: yes. Beyond matched controls, they cost the own answers 0.500 and the other operators' 0.020: "
     "difference 0.300 [0.200, 0.400]: yes.",
     "At k = 1 the own best cost 0.28 probability (all late neurons: 0.80). Where the change reaches the final "
-    "residual stream alone, past all later layers, it costs 0.25. As much means that the neurons write the "
+    "residual stream alone, past all later layers, it costs 0.25. An equal cost means that the neurons write the "
     "answer; what computes it is not shown. Knocked out in some layers alone: layer 2 to 3 0.50. Problems are "
     "resampled; operators, formats and directions are fixed.",
 ]
@@ -131,7 +131,7 @@ def test_answers_say_the_numbers_of_the_size_that_decides():
     full = contrasts(**{ALL: (0.81, 0.9, 1.0)})
     told = answer({"contrasts": full.assign(ratio=np.nan, low=np.nan)}, K)
     assert "k = 1 (own best: 81% of what can be lost, so no size tells sets apart)" in told[0].sentence
-    assert "0.001: no ratio, because the interval of the latter is not above zero." in told[0].sentence
+    assert "0.001: no ratio, because the own best's interval is not above zero." in told[0].sentence
     assert "difference 0.300 [no interval]: yes." in told[1].sentence
     undefined = answer({"contrasts": contrasts().assign(cells=0)}, K)
     assert all(told.sentence.startswith("Undefined: no ") for told in undefined)

@@ -260,7 +260,8 @@ def test_probes_find_what_states_contain_from_known_points_on(monkeypatch, which
     censuses = {(name, "sum"): census.assign(prompt=some) for name, some in prompts.items()}
     table = arrival.probe_table(run, censuses, "a + b", 500, 0)
     assert list(table) == [*ARRIVAL_PROBES.columns]
-    assert len(table) == 6 * 4 * 8
+    targets = 6  # two digits of each operand, the answer's, the carry
+    assert len(table) == targets * len(prompts) ** 2 * 2 * config.n_layers
     at = 2 * table["layer"] + (table["point"] == "MLP")
     name, place = table["target"].str.split(expand=True).to_numpy().T
     known = (at >= [KNOWN[which].get(one, 99) for one in name]) & (place == "1")

@@ -38,7 +38,7 @@ def test_operand_maps_equal_hooks(tiny, tiny_folder, templates, format_name):
     places = [0, 7, len(grid.a) // 2, len(grid.a) - 1]
     prompts = [render(template, int(grid.a[place]), int(grid.b[place])) for place in places]
     tokens = torch.from_numpy(tokenizer.encode_batch(prompts))
-    hooked = oracles.all_neurons(oracles.bridge(tiny_folder), tokens, range(4))[:, :, -1]
+    hooked = oracles.all_neurons(oracles.bridge(tiny_folder), tokens, range(model.config.n_layers))[:, :, -1]
     expected = torch.cat([hooked[layer][:, own] for layer, own in NEURONS.items()], dim=1).T
     np.testing.assert_allclose(maps[:, places], expected, atol=2e-5)
 

@@ -93,7 +93,11 @@ def test_full_ablation_equals_hooks(tiny, tiny_folder):
     tokens, answers, means = prepare(model, tokenizer, "word")
     bridge = oracles.bridge(tiny_folder)
     cached = torch.from_numpy(tokenizer.encode_batch(CACHE_PROMPTS["word"]))
-    names = [f"blocks.{layer}.{kind}" for layer in range(4) for kind in ("mlp.hook_post", "attn.hook_z")]
+    names = [
+        f"blocks.{layer}.{kind}"
+        for layer in range(model.config.n_layers)
+        for kind in ("mlp.hook_post", "attn.hook_z")
+    ]
     _, recorded = bridge.run_with_cache(cached, names_filter=names)
 
     def replace(activation, hook):

@@ -57,13 +57,16 @@ def test_unchanged_tables_have_the_answers_that_they_were_made_with(monkeypatch)
     assert said == {("exchange", "yes"), ("specific", "yes"), ("computed", "undefined")}
 
 
+DRAWS = 4
+
+
 def made_up(rng, problems=40, formats="sc", operators="+-*"):
     """Tables by prompt in which every null is true: sets differ by noise alone, and donors give no answer."""
     rows = []
     for name, operator, number in product(formats, operators, range(problems)):
         hard, cell = rng.random(), {"format": name, "operator": operator, "task": operator}
         cell |= {"index": number, "a": 1, "b": number}
-        sets = {(CIRCUIT, -1), *product(("random", *MATCHED), range(4))}
+        sets = {(CIRCUIT, -1), *product(("random", *MATCHED), range(DRAWS))}
         for how, (neurons, draw) in product(("keep_only", "knockout"), sorted(sets)):
             right = rng.random() < 0.3 + 0.4 * hard
             values = {"correct": right, "probability": 0.6 * right, "faithfulness": 0.6 * right}
@@ -72,7 +75,7 @@ def made_up(rng, problems=40, formats="sc", operators="+-*"):
         rows.append({**cell, "neurons": "none", "seed": -1, "k": 0, "intervention": "good", **values})
     ablated = measured.rows_of(pd.DataFrame(rows), positions="all", means="format")
     rows, kinds = [], [*product(("matched", "same_answer", "mismatched", "interchange"), [-1])]
-    kinds += product(nulls.CONTROLS, range(4))
+    kinds += product(nulls.CONTROLS, range(DRAWS))
     for (donor, target), operator, number in product([("s", "c"), ("c", "s")], operators, range(problems)):
         cell = {"operator": operator, "donor": donor, "target": target, "k": 10, "a": 1, "b": number}
         for condition, draw in kinds:

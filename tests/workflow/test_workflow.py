@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import shutil
+from collections import Counter
 from itertools import product
 from types import SimpleNamespace
 
@@ -66,9 +67,16 @@ def test_default_dry_run_lists_every_cell(checkout):
 
 
 def test_the_papers_models_are_planned_without_weights(checkout):
-    jobs = pending(checkout, "--configfile", "config/paper.yaml")
-    assert jobs["census"] == jobs["patching"] == 3 * 12
-    assert sum(jobs.get(rule, 0) for rule in OPERATIONS) == 3 * 121
+    jobs = [
+        (named["model"], rule)
+        for rule, _, named in listed_jobs(done(checkout, "-n", "--configfile", "config/paper.yaml"))
+        if rule in OPERATIONS
+    ]
+    models = yaml.safe_load((ROOT / "config/paper.yaml").read_text())["models"]
+    alone = [Counter(rule for model, rule in jobs if model == name) for name in models]
+    assert alone[0]["census"] == alone[0]["patching"] == len(GRID["format"]) * len(GRID["operator"])
+    assert alone == alone[:1] * len(models)
+    assert len(jobs) == sum(map(Counter.total, alone))
     target = "results/paper/llama-3-8b/code/probe.parquet"
     out = done(checkout, target, "-n", "-p", "--configfile", "config/paper.yaml")
     revision = "8cde5ca8380496c9a6cc7ef3a8b46a0372a1d920"

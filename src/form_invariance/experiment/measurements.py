@@ -1,4 +1,4 @@
-"""What neurons do to each prompt: the tables by prompt of interventions, specificity and transfer, in one form."""
+"""What neurons do to each prompt: the tables by prompt of interventions, dose, specificity and transfer."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ _COLUMNS = {
     "format": text("format of the prompts"),
     "operator": text("operator whose neurons these are, or whose controls; of the unmodified model the task"),
     "task": text("operator whose eval prompts are answered, a task of specificity_tasks, or text (next token)"),
-    "donor": text("of transfer the format whose activations are put in; else empty"),
+    "donor": text("transfer: the donor's format; else empty"),
     "intervention": text("keep_only, knockout, good (unmodified), bad (all at means), or a condition of transfer"),
     "positions": text("changed positions: all (but BOS) or last"),
     "means": text("means over prompts of the format, the template (one operator) or the task; else empty"),
@@ -56,7 +56,7 @@ _METRICS = {
     "margin": number("logit[answer] - largest logit of another token"),
     "faithfulness": number("(circuit - bad) / (good - bad); NaN where the gap is nearly zero or not measured"),
     "donor_answer": number("1 where the output is that of the donor's own run, else 0; NaN without a donor"),
-    "permuted_answer": number("share of other pairs' donors, with another answer, that have the output; else NaN"),
+    "permuted_answer": number("share of other pairs' donors (the right answer excepted) with this output; or NaN"),
 }
 METRICS = tuple(_METRICS)
 

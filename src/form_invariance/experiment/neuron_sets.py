@@ -47,10 +47,14 @@ candidates, scaled; and one random direction for all prompts."""
 FAIR = (*MATCHED, EQUAL_NORM, RANDOM_DIRECTION)
 """The controls of a knockout at the last token."""
 
-PART_OF_BEST, BEST_NOT_SHARED = "random_of_own_best", "own_best_not_shared"
-"""Random members of the own best, as many in each layer as are shared; and the own best without the shared."""
-LAYERS_OF_BEST, ALL_LATE = "own_best_in_layers_", "all_late"
-"""Prefix of FIRST_to_LAST: the own best of these layers alone; and all neurons of the late layers."""
+PART_OF_BEST = "random_of_own_best"
+"""Random members of the own best; each layer has the number of its shared neurons."""
+BEST_NOT_SHARED = "own_best_not_shared"
+"""The own best without the shared neurons."""
+LAYERS_OF_BEST = "own_best_in_layers_"
+"""Prefix of FIRST_to_LAST: the own best neurons of these layers alone."""
+ALL_LATE = "all_late"
+"""All neurons of the late layers."""
 
 NOT_SHARED = "not_shared"
 """The donor's best neurons outside the circuit."""

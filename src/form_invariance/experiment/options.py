@@ -75,7 +75,7 @@ def recorded(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """What a table records of the command that made it: the values of its parameters that are not files.
 
     Args:
-        parameters: values by name, as `locals()` gives them in a command's first line, before it imports.
+        parameters: values by name, as `locals()` gives them in a command's first line.
     """
     settings: dict[str, Any] = {}
     for name, value in parameters.items():

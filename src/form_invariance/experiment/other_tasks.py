@@ -5,6 +5,6 @@ MOST = 40
 FEWEST = 20
 """With fewer right answers a task is undefined."""
 TRIED, MEANS = 5, 2
-"""For each right answer wanted: prompts that the model answers at most, and prompts that give the means."""
+"""For each wanted right answer: the largest number of prompts tried, and the prompts that give the means."""
 CONTEXT = 32
 """Tokens of a window of plain text."""

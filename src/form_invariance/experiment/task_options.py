@@ -38,7 +38,7 @@ class TaskOptions:
     """What an operator asks."""
 
     expression: str | None = None
-    """of the operands, for instance 'a // b'; it needs the four limits"""
+    """the operator's expression, for instance 'a // b'; it needs the four limits"""
     digit: int | None = None
     """ask this digit of the answer, 0 = the leading one"""
     limits: OperandOptions = NO_LIMITS

@@ -61,7 +61,7 @@ class NearReadout:
     furthest: Tensor  # (B,), largest |w_t - mean| of the other tokens
 
     def __getitem__(self, prompts: slice | Tensor) -> "NearReadout":
-        """The same for some of the prompts."""
+        """The `NearReadout` of the selected prompts."""
         tensors = {name: value[prompts] for name, value in vars(self).items() if name != "readouts"}
         return NearReadout(self.readouts, **tensors)
 

@@ -80,7 +80,7 @@ def scout(
             \\\\ a backslash
         examples: worked examples of each prompt: a number, or same (the default): the best of 0, 1, 2 and 4 for
             all formats together
-        minutes: time of the experiment, and ten times that of the trials at most; default: 60
+        minutes: time of the experiment; the trials take at most a tenth of it; default: 60
         tflops: rate of the machine of the experiment, in 1e12 operations per second; default: this one's
         force: replace the output, and its copies of tables
         output: configuration file

@@ -79,9 +79,11 @@ COMPARED_SETS = {
     "jaccard": number("intersection / union; NaN where no set has a member"),
     "chance": number("expected Jaccard of random sets of the same sizes: the larger of the next two"),
     "chance_neurons": number("the same, of random neurons of the layer"),
-    "chance_candidates": number("the same, of random candidates, which alone can be members, of each set's cell"),
+    "chance_candidates": number(
+        "the same, of random candidates of each set's cell: only candidates can be members"
+    ),
     "chance_spread": number("standard deviation of the Jaccard of random candidates"),
-    "candidates": integer("candidates of a layer, of the cell, and in layer -1 of the layer, with the fewest"),
+    "candidates": integer("fewest candidates of a compared cell; in layer -1 also the fewest over layers"),
     "low": number("lower 95 % limit: normal, with a bootstrap's standard error over prompts; NaN for one layer"),
     "high": number("upper 95 % limit; NaN for one layer"),
 }

@@ -1,4 +1,4 @@
-"""Do circuits serve other formats, do the shared matter more, are they one operator's, what do they write?"""
+"""Answers along the dose: exchange, shared against other best neurons, one operator's neurons, direct writing."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ Rows = Mapping[tuple[str, str], dict[Any, Any]]
 
 def _ratio(row: Mapping[Any, Any]) -> str:
     if np.isnan(row["ratio"]):
-        return "no ratio, because the interval of the latter is not above zero"
+        return "no ratio, because the own best's interval is not above zero"
     return f"ratio {row['ratio']:z.2f} [{row['ratio_low']:z.2f}, {row['ratio_high']:z.2f}]"
 
 
@@ -117,8 +117,8 @@ def _written(rows: Rows, primary: pd.DataFrame) -> Answer:
     sentence = (
         f"At k = {at_k} the own best cost {losses[OWN_LOSS]:z.2f} probability (all late neurons: "
         f"{losses[ALL_LOSS]:z.2f}). Where the change reaches the final residual stream alone, past all later "
-        f"layers, it costs {direct[at_k]:z.2f}. As much means that the neurons write the answer; what computes it "
-        f"is not shown. Knocked out in some layers alone: {listed}. {FIXED.capitalize()}."
+        f"layers, it costs {direct[at_k]:z.2f}. An equal cost means that the neurons write the answer; what "
+        f"computes it is not shown. Knocked out in some layers alone: {listed}. {FIXED.capitalize()}."
     )
     return Answer(label, sentence, _over_formats(primary[primary["contrast"].str.match("loss_of")]), ("dose",))
 

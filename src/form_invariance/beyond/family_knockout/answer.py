@@ -33,7 +33,8 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     sentence = (
         f"{row['labelled']} labelled neurons in {row['cells']} cells (k = {row['k']}). If neurons are ablated "
         f"whose rule holds for the prompt ({row['ablated']:.1f} in the mean), they cost {row['first']:z.3f} "
-        f"of the answer's probability; as many of these layers whose rules do not hold, {row['second']:z.3f}. "
+        f"of the answer's probability; equally many of the same layers whose rules do not hold cost "
+        f"{row['second']:z.3f}. "
         f"Difference {_difference(row)}: {row['verdict']}{_not_shared(all_families)}. "
         f"By accuracy {_difference(right)}."
     )

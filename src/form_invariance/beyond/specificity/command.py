@@ -58,7 +58,7 @@ def specificity(
         tasks: other tasks, as JSON: what each asks, and its templates by format, as in a configuration
         text: plain text, UTF-8; default: a short text of the package
         text_sha256: sha256 of --text; a file with another content is refused
-        prompts: right answers of a task, at most; at least 40 are wanted
+        prompts: largest number of right answers of a task; never fewer than 40
         output: table by prompt
     """
     settings = recorded(locals())

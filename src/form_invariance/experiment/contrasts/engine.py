@@ -28,7 +28,7 @@ FEWEST = 5
 NO_CONTROL, SEVERAL = "none", "strongest of each cell"
 
 COLUMNS: dict[str, Column] = {
-    "control": text("what is subtracted, where it is the strongest of several: its name, none, or of each cell"),
+    "control": text("the strongest control, which is subtracted; none; or strongest of each cell"),
     "cells": integer("cells that have both values"),
     "prompts": integer("prompts that have both values"),
     "first": number("mean over prompts of the first value; over cells: the mean of their means"),
@@ -38,7 +38,7 @@ COLUMNS: dict[str, Column] = {
     "means_noise": number("the same over the prompts of the means, by halves of them"),
     "low": number("95 % lower limit: bootstrap over problems (or the rule of three), with the noises in limits"),
     "high": number("95 % upper limit"),
-    "limits": text("noises in the limits: of problems, draws of controls, rankings, means"),
+    "limits": text("sources of noise in the limits: problems, draws (of controls), rankings, means"),
     "limit_error": number("Monte Carlo standard error of the limits, the larger of the two"),
     "verdict": text("yes (the interval is above zero by two limit errors), no (below), undecided, or undefined"),
 }

@@ -60,7 +60,7 @@ class Noise:
     averaged: int
 
     def half(self, combine: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.subtract) -> float:
-        """Half of the 95 % interval of what is made of a row's two values; NaN where it is not known."""
+        """Half of the 95 % interval of the combination of a row's two values; NaN if it is not known."""
         if not self.operators:
             return float("nan")
         first, second = combine(self.halves[:, 0], self.halves[:, 1]).T

@@ -18,7 +18,7 @@ def circuit(
     Args:
         effects: indirect effects of every format
         output: circuit table
-        halves_output: the same by either half of the train prompts
+        halves_output: circuit tables of rankings by each half of the train prompts
     """
     settings = recorded(locals())
 

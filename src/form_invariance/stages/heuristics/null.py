@@ -60,7 +60,7 @@ class Null:
     largest_operand: np.ndarray
     """The other maps' largest evidence for an operand rule, in units of its local mean, (other maps,)."""
     largest_result: np.ndarray
-    """The same for a result rule."""
+    """The other maps' largest evidence for a result rule, in units of its local mean, (other maps,)."""
 
 
 def smoothness_of(ranking: Ranking, grid: Grid) -> np.ndarray:

@@ -49,7 +49,7 @@ def interventions(
     Args:
         circuit_halves: the circuit by either half of the train prompts
         mean_cache: mean cache of the format
-        template_mean_cache: that of the template alone, tried too
+        template_mean_cache: mean cache of the template; the circuits are also ablated to its means
         output: summary table
         prompts_output: table by prompt
     """

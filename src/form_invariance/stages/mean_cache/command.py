@@ -30,7 +30,7 @@ def mean_cache(
         exclude: datasets whose operand pairs are left out
         prompts: prompts in all, shared by the operators
         output: mean cache (safetensors)
-        template_outputs: those of one template each, one for each census, in their order
+        template_outputs: a mean cache of each census's template, in order
     """
     settings = recorded(locals())
 

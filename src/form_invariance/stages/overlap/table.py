@@ -15,15 +15,17 @@ OVERLAP = Schema(
         "layer": integer("layer, from 0; -1 = pooled over the late layers"),
         "formats": text("the formats compared, joined by +"),
         "membership": text("which of the top k are members: positive (effect above 0) or top_k (effect not 0)"),
-        "used": flag("the configured rule, which the circuit and all later stages use"),
+        "used": flag("whether this is the configured rule, which the circuit uses"),
         **COMPARED_SETS,
     },
     ("model", "operator"),
 )
 BEST = {
     "by_probability": number("Jaccard of the top k by effect and by fall of probability; NaN in across_parts"),
-    "raising": number("share of the top k whose patch raises the answer's probability by at least 1e-4 (mean)"),
-    "largest_prompt": number("median over the top k of the largest prompt's share of the sum of |effect|"),
+    "raising": number("share of the top k whose mean patch raises the probability; NaN in across_parts"),
+    "largest_prompt": number(
+        "median over the top k of the largest prompt's share of |effect|; NaN in across_parts"
+    ),
 }
 """Columns about a format's best k neurons, with the same values for every kind."""
 RELIABILITY = Schema(
@@ -64,9 +66,9 @@ DIFFERING = Schema(
     {
         "k": integer("circuit size: neurons per layer"),
         "quantity": text(
-            "overlap; shuffled: that of two halves of one cell if the effects of each half are shuffled over the "
-            "candidates of a layer; operators_own: format - both of the overlaps; or invariance: this of nothing "
-            f"- both, NaN where shuffled exceeds {LARGEST_CHANCE} of nothing"
+            "overlap; shuffled: overlap of two halves of a cell with effects shuffled over a layer's candidates; "
+            "operators_own: format - both; invariance: (format - both) / (nothing - both), NaN where shuffled "
+            f"exceeds {LARGEST_CHANCE} of nothing"
         ),
         "differs": text("what differs: nothing (halves of a cell's prompts), format, operator, both, or wording"),
         "operators": text("all, one operator (if both differ: it and any other), or two, joined by +"),
@@ -89,8 +91,8 @@ FORMAT_CORRELATION = Schema(
         "formats": text("two formats, joined by +; all: mean over the pairs"),
         "pearson": number("Pearson's correlation over neurons of the formats' mean effects, all draws"),
         "spearman": number("Spearman's correlation of the same, ranks within a layer"),
-        "reliability_first": number("of the first format's mean effects: true variance / total variance"),
-        "reliability_second": number("of the second format (formats = all: the mean of both)"),
+        "reliability_first": number("true / total variance of the first format's mean effects over neurons"),
+        "reliability_second": number("the same of the second format (formats = all: mean of both)"),
         "corrected": number("correlation of the true effects, without noise; NaN if a reliability is below 0.3"),
         "low": number("lower 95 % limit of corrected, bootstrap percentiles over prompts"),
         "high": number("upper 95 % limit of corrected"),

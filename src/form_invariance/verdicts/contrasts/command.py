@@ -32,7 +32,7 @@ def contrasts(
 
     Args:
         tables: interventions_prompts and dose_prompts of all cells, specificity_prompts of all formats,
-            transfer_pairs of all operators; without one of these, what is made of it is left out
+            transfer_pairs of all operators; contrasts that need a missing table are left out
         copying: tasks whose answer is a number of the prompt, as JSON: as in a configuration
         output: contrasts
     """

@@ -156,7 +156,7 @@ def numbers(row: Mapping[Hashable, Any]) -> str:
             return f"{distance} [{low}, {high}] layers apart, needs at most {row['value']:g}"
         return f"{sides(row)} = {interval(row)}{pairs(row)}{size}{note}"
     if part_of(row).margin and not np.isnan(row["control_value"]):
-        return f"{sides(row)}: the latter may be zero"
+        return f"{sides(row)}: the second value may be zero"
     return NOTHING
 
 
