@@ -2,8 +2,12 @@
 
 # Models that do not run in float32. They are compared if precision_prompts is not 0.
 LOWER = [name for name, model in config["models"].items() if model.get("dtype", "float32") != "float32"]
+PRECISION = every_cell("<results>/{model}/{format}/{operator}/precision.parquet")
 if config["precision_prompts"]:
-    TARGETS += expand(every_cell("<results>/{model}/{format}/{operator}/precision.parquet"), model=LOWER)
+    TARGETS += expand(PRECISION, model=LOWER)
+    # A question of the report is about all models.
+    if len(LOWER) == len(MODELS):
+        ANSWERS["precision"] = PRECISION
 
 
 rule precision:
