@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cyclopts import Parameter
 
 from form_invariance.errors import UserError
-
-if TYPE_CHECKING:
-    from form_invariance.problems.operands import OperandRange
-    from form_invariance.problems.tasks import Arithmetic, Task
+from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.tasks import Arithmetic, TableTask, Task
 
 
 @Parameter(name="*")
@@ -53,28 +51,24 @@ class TaskOptions:
 NO_TASK = TaskOptions()
 
 
-def limits_of(options: OperandOptions, needed_by: str) -> "OperandRange":
+def limits_of(options: OperandOptions, needed_by: str) -> OperandRange:
     """The limits that the options name.
 
     Raises:
         UserError: one is missing.
     """
-    from form_invariance.problems.operands import OperandRange
-
     limits = asdict(options)
     if missing := [name for name, value in limits.items() if value is None]:
         raise UserError(f"{needed_by} needs --{missing[0].replace('_', '-')}, a whole number")
     return OperandRange(**limits)
 
 
-def task_of(options: TaskOptions) -> "Task":
+def task_of(options: TaskOptions) -> Task:
     """The task that the options name.
 
     Raises:
         UserError: neither an expression nor a table is given, or both, or an expression without a limit.
     """
-    from form_invariance.problems.tasks import Arithmetic, TableTask
-
     if (options.expression is None) == (options.table is None):
         raise UserError("give one of --expression and --table")
     if options.table is not None:
@@ -83,11 +77,8 @@ def task_of(options: TaskOptions) -> "Task":
     return Arithmetic(options.expression, limits_of(options.limits, "--expression"), options.digit)
 
 
-def recorded_arithmetic(provenance: Mapping[str, Any]) -> "Arithmetic":
+def recorded_arithmetic(provenance: Mapping[str, Any]) -> Arithmetic:
     """The arithmetic that the provenance of a census records (`task_provenance`)."""
-    from form_invariance.problems.operands import OperandRange
-    from form_invariance.problems.tasks import Arithmetic
-
     limits = OperandRange(**provenance["operands"])
     return Arithmetic(provenance["expression"], limits, provenance.get("digit"))
 
