@@ -4,7 +4,7 @@
 rule labelled_neurons:
     input:
         circuit="<results>/{model}/shared/{operator}/classified_circuit.parquet",
-        means=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
+        mean_caches=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
         rankings=every_format("<results>/{model}/{format}/{operator}/ranking.parquet"),
     output:
         "<results>/{model}/shared/{operator}/labelled_neurons.parquet",
@@ -23,7 +23,7 @@ rule labelled_neurons:
         **table_job(mem_mb=2000),
     shell:
         "python -m form_invariance heuristics draw --circuit {input.circuit:q}"
-        " --mean-caches {input.means:q} --rankings {input.rankings:q} {params.settings:q} --output {output:q}"
+        " --mean-caches {input.mean_caches:q} --rankings {input.rankings:q} {params.settings:q} --output {output:q}"
         " 2> {log:q}"
 
 
@@ -32,8 +32,8 @@ rule activation_maps:
         model_files="<results>/{model}/model_files.parquet",
         neurons="<results>/{model}/shared/{operator}/labelled_neurons.parquet",
     output:
-        shown="<results>/{model}/{format}/{operator}/activation_maps.safetensors",
-        labelled="<results>/{model}/{format}/{operator}/labelled_maps.safetensors",
+        "<results>/{model}/{format}/{operator}/activation_maps.safetensors",
+        labelled_output="<results>/{model}/{format}/{operator}/labelled_maps.safetensors",
     log:
         "<results>/logs/activation_maps/{model}/{format}/{operator}.log",
     benchmark:
@@ -52,4 +52,4 @@ rule activation_maps:
     shell:
         "python -m form_invariance activation-maps {params.model:q} --model-files {input.model_files:q}"
         " --neurons {input.neurons:q} --format {wildcards.format:q} {params.grid:q} --template={params.template:q}"
-        " {params.settings:q} --output {output.shown:q} --labelled-output {output.labelled:q} 2> {log:q}"
+        " {params.settings:q} --output {output[0]:q} --labelled-output {output.labelled_output:q} 2> {log:q}"

@@ -7,7 +7,7 @@ rule attribution:
     input:
         model_files="<results>/{model}/model_files.parquet",
         dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
-        corrupt="<results>/{model}/{format}/{operator}/corrupt.parquet",
+        corrupt_table="<results>/{model}/{format}/{operator}/corrupt.parquet",
     output:
         "<results>/{model}/{format}/{operator}/attribution.parquet",
     log:
@@ -24,5 +24,5 @@ rule attribution:
         **model_job("attribution"),
     shell:
         "python -m form_invariance attribution {params.model:q} --model-files {input.model_files:q}"
-        " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} {params.settings:q} --output {output:q}"
+        " --dataset {input.dataset:q} --corrupt-table {input.corrupt_table:q} {params.settings:q} --output {output:q}"
         " 2> {log:q}"

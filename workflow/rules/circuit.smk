@@ -12,8 +12,8 @@ rule circuit:
     input:
         effects=EFFECTS,
     output:
-        table="<results>/{model}/shared/{operator}/{circuit}.parquet",
-        halves="<results>/{model}/shared/{operator}/{circuit}_halves.parquet",
+        "<results>/{model}/shared/{operator}/{circuit}.parquet",
+        halves_output="<results>/{model}/shared/{operator}/{circuit}_halves.parquet",
     log:
         "<results>/logs/circuit/{model}/{operator}/{circuit}.log",
     benchmark:
@@ -28,4 +28,4 @@ rule circuit:
         **table_job(mem_mb=2000, minutes=3),
     shell:
         "python -m form_invariance circuit --effects {input.effects:q} {params.k:q} {params.settings:q}"
-        " --output {output.table:q} --halves-output {output.halves:q} 2> {log:q}"
+        " --output {output[0]:q} --halves-output {output.halves_output:q} 2> {log:q}"

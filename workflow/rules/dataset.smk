@@ -35,14 +35,14 @@ rule preflight:
 rule dataset:
     input:
         census="<results>/{model}/{format}/{operator}/census.parquet",
-        others=lambda wildcards: [
+        other_censuses=lambda wildcards: [
             f"<results>/{wildcards.model}/{wildcards.format}/{other}/census.parquet"
             for other in OTHERS
             if other != wildcards.operator
         ],
     output:
-        table="<results>/{model}/{format}/{operator}/dataset.parquet",
-        corrupt="<results>/{model}/{format}/{operator}/corrupt.parquet",
+        "<results>/{model}/{format}/{operator}/dataset.parquet",
+        corrupt_output="<results>/{model}/{format}/{operator}/corrupt.parquet",
     log:
         "<results>/logs/dataset/{model}/{format}/{operator}.log",
     benchmark:
@@ -55,6 +55,6 @@ rule dataset:
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
-        "python -m form_invariance dataset --census {input.census:q} --other-censuses {input.others:q}"
-        " {params.settings:q} --output {output.table:q} --corrupt-output {output.corrupt:q}"
+        "python -m form_invariance dataset --census {input.census:q} --other-censuses {input.other_censuses:q}"
+        " {params.settings:q} --output {output[0]:q} --corrupt-output {output.corrupt_output:q}"
         " 2> {log:q}"

@@ -13,7 +13,7 @@ rule dose:
         dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
         mean_cache="<results>/{model}/{format}/{operator}/mean_cache.safetensors",
         effects=every_cell("<results>/{model}/{format}/{operator}/indirect_effects.safetensors"),
-        means=every_operator("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
+        mean_caches=every_operator("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
     output:
         "<results>/{model}/{format}/{operator}/dose_prompts.parquet",
     log:
@@ -32,4 +32,4 @@ rule dose:
     shell:
         "python -m form_invariance dose {params.model:q} --model-files {input.model_files:q}"
         " --dataset {input.dataset:q} --mean-cache {input.mean_cache:q} --effects {input.effects:q}"
-        " --mean-caches {input.means:q} {params.k:q} {params.settings:q} --output {output:q} 2> {log:q}"
+        " --mean-caches {input.mean_caches:q} {params.k:q} {params.settings:q} --output {output:q} 2> {log:q}"

@@ -12,9 +12,9 @@ rule engine_check:
     input:
         model_files="<results>/{model}/model_files.parquet",
         datasets=every_checked_cell("<results>/{model}/{cell}/dataset.parquet"),
-        corrupt=every_checked_cell("<results>/{model}/{cell}/corrupt.parquet"),
-        attribution=every_checked_cell("<results>/{model}/{cell}/attribution.parquet"),
-        means=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
+        corrupt_tables=every_checked_cell("<results>/{model}/{cell}/corrupt.parquet"),
+        attributions=every_checked_cell("<results>/{model}/{cell}/attribution.parquet"),
+        mean_caches=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
     output:
         ENGINE_CHECK,
     log:
@@ -31,5 +31,5 @@ rule engine_check:
         **model_job("engine_check"),
     shell:
         "python -m form_invariance engine-check {params.model:q} --model-files {input.model_files:q}"
-        " --datasets {input.datasets:q} --corrupt-tables {input.corrupt:q} --attributions {input.attribution:q}"
-        " --mean-caches {input.means:q} {params.prompts:q} --output {output:q} 2> {log:q}"
+        " --datasets {input.datasets:q} --corrupt-tables {input.corrupt_tables:q} --attributions {input.attributions:q}"
+        " --mean-caches {input.mean_caches:q} {params.prompts:q} --output {output:q} 2> {log:q}"

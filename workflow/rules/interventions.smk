@@ -13,13 +13,13 @@ rule interventions:
         model_files="<results>/{model}/model_files.parquet",
         dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
         circuit="<results>/{model}/shared/{operator}/circuit.parquet",
-        halves="<results>/{model}/shared/{operator}/circuit_halves.parquet",
-        format_means="<results>/{model}/{format}/mean_cache.safetensors",
-        template_means="<results>/{model}/{format}/{operator}/mean_cache.safetensors",
+        circuit_halves="<results>/{model}/shared/{operator}/circuit_halves.parquet",
+        mean_cache="<results>/{model}/{format}/mean_cache.safetensors",
+        template_mean_cache="<results>/{model}/{format}/{operator}/mean_cache.safetensors",
         ranking="<results>/{model}/{format}/{operator}/ranking.parquet",
     output:
-        table="<results>/{model}/{format}/{operator}/interventions.parquet",
-        by_prompt="<results>/{model}/{format}/{operator}/interventions_prompts.parquet",
+        "<results>/{model}/{format}/{operator}/interventions.parquet",
+        prompts_output="<results>/{model}/{format}/{operator}/interventions_prompts.parquet",
     log:
         "<results>/logs/interventions/{model}/{format}/{operator}.log",
     benchmark:
@@ -34,7 +34,7 @@ rule interventions:
         **model_job("interventions"),
     shell:
         "python -m form_invariance interventions {params.model:q} --model-files {input.model_files:q}"
-        " --dataset {input.dataset:q} --circuit {input.circuit:q} --circuit-halves {input.halves:q}"
-        " --mean-cache {input.format_means:q}"
-        " --template-mean-cache {input.template_means:q} --ranking {input.ranking:q} {params.settings:q}"
-        " --output {output.table:q} --prompts-output {output.by_prompt:q} 2> {log:q}"
+        " --dataset {input.dataset:q} --circuit {input.circuit:q} --circuit-halves {input.circuit_halves:q}"
+        " --mean-cache {input.mean_cache:q}"
+        " --template-mean-cache {input.template_mean_cache:q} --ranking {input.ranking:q} {params.settings:q}"
+        " --output {output[0]:q} --prompts-output {output.prompts_output:q} 2> {log:q}"

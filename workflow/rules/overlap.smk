@@ -15,8 +15,8 @@ rule overlap:
     input:
         effects=EFFECTS,
     output:
-        table="<results>/{model}/shared/{operator}/overlap.parquet",
-        reliability="<results>/{model}/shared/{operator}/reliability.parquet",
+        "<results>/{model}/shared/{operator}/overlap.parquet",
+        reliability_output="<results>/{model}/shared/{operator}/reliability.parquet",
     log:
         "<results>/logs/overlap/{model}/{operator}.log",
     benchmark:
@@ -30,21 +30,21 @@ rule overlap:
         **table_job(mem_mb=4000, minutes=30),
     shell:
         "python -m form_invariance overlap --effects {input.effects:q} {params.settings:q}"
-        " --output {output.table:q} --reliability-output {output.reliability:q} 2> {log:q}"
+        " --output {output[0]:q} --reliability-output {output.reliability_output:q} 2> {log:q}"
 
 
 rule operator_overlap:
     input:
         effects=every_operator(EFFECTS),
-        variants=[
+        variant_effects=[
             f"<results>/{{model}}/{form}/{operator}/indirect_effects.safetensors" for form, operator in VARIANTS
         ],
         datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
-        corrupt=every_cell("<results>/{model}/{format}/{operator}/corrupt.parquet"),
+        corrupt_tables=every_cell("<results>/{model}/{format}/{operator}/corrupt.parquet"),
     output:
-        table=OPERATOR_OVERLAP,
-        differing=DIFFERING,
-        correlation=FORMAT_CORRELATION,
+        OPERATOR_OVERLAP,
+        differing_output=DIFFERING,
+        correlation_output=FORMAT_CORRELATION,
     log:
         "<results>/logs/operator_overlap/{model}.log",
     benchmark:
@@ -58,6 +58,6 @@ rule operator_overlap:
         **table_job(mem_mb=4000, minutes=60),
     shell:
         "python -m form_invariance operator-overlap --effects {input.effects:q}"
-        " --variant-effects {input.variants:q} --datasets {input.datasets:q} --corrupt-tables {input.corrupt:q} {params.settings:q}"
-        " --output {output.table:q} --differing-output {output.differing:q}"
-        " --correlation-output {output.correlation:q} 2> {log:q}"
+        " --variant-effects {input.variant_effects:q} --datasets {input.datasets:q} --corrupt-tables {input.corrupt_tables:q} {params.settings:q}"
+        " --output {output[0]:q} --differing-output {output.differing_output:q}"
+        " --correlation-output {output.correlation_output:q} 2> {log:q}"

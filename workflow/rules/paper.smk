@@ -23,8 +23,8 @@ rule paper_tables:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("paper-tables"),
-        folder=subpath(output[0], parent=True),
+        output_folder=subpath(output[0], parent=True),
     resources:
         **table_job(mem_mb=2000),
     shell:
-        "python -m form_invariance paper-tables --tables {input:q} --output-folder {params.folder:q} 2> {log:q}"
+        "python -m form_invariance paper-tables --tables {input:q} --output-folder {params.output_folder:q} 2> {log:q}"

@@ -8,11 +8,11 @@ rule patching:
     input:
         model_files="<results>/{model}/model_files.parquet",
         dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
-        corrupt="<results>/{model}/{format}/{operator}/corrupt.parquet",
+        corrupt_table="<results>/{model}/{format}/{operator}/corrupt.parquet",
         attribution="<results>/{model}/{format}/{operator}/attribution.parquet",
     output:
-        effects="<results>/{model}/{format}/{operator}/indirect_effects.safetensors",
-        ranking="<results>/{model}/{format}/{operator}/ranking.parquet",
+        "<results>/{model}/{format}/{operator}/indirect_effects.safetensors",
+        ranking_output="<results>/{model}/{format}/{operator}/ranking.parquet",
     log:
         "<results>/logs/patching/{model}/{format}/{operator}.log",
     benchmark:
@@ -27,5 +27,5 @@ rule patching:
         **model_job("patching"),
     shell:
         "python -m form_invariance patching {params.model:q} --model-files {input.model_files:q}"
-        " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --attribution {input.attribution:q}"
-        " {params.settings:q} --output {output.effects:q} --ranking-output {output.ranking:q} 2> {log:q}"
+        " --dataset {input.dataset:q} --corrupt-table {input.corrupt_table:q} --attribution {input.attribution:q}"
+        " {params.settings:q} --output {output[0]:q} --ranking-output {output.ranking_output:q} 2> {log:q}"

@@ -14,7 +14,7 @@ rule precision:
     input:
         model_files="<results>/{model}/model_files.parquet",
         dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
-        corrupt="<results>/{model}/{format}/{operator}/corrupt.parquet",
+        corrupt_table="<results>/{model}/{format}/{operator}/corrupt.parquet",
         attribution="<results>/{model}/{format}/{operator}/attribution.parquet",
     output:
         "<results>/{model}/{format}/{operator}/precision.parquet",
@@ -32,5 +32,5 @@ rule precision:
         **model_job("precision"),
     shell:
         "python -m form_invariance precision {params.model:q} --model-files {input.model_files:q}"
-        " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --attribution {input.attribution:q}"
+        " --dataset {input.dataset:q} --corrupt-table {input.corrupt_table:q} --attribution {input.attribution:q}"
         " {params.settings:q} --output {output:q} 2> {log:q}"

@@ -19,7 +19,7 @@ rule report:
         answers=expand("<results>/{model}/answers.json", model=MODELS),
         figures=expand("<results>/figures/{model}/{figure}.svg", model=MODELS, figure=FIGURES),
         compared="<results>/figures/summary.svg",
-        paper=expand("<results>/tables/{table}.csv", table=PAPER_TABLES if NUMBER_OPERATORS else []),
+        paper_tables=expand("<results>/tables/{table}.csv", table=PAPER_TABLES if NUMBER_OPERATORS else []),
     output:
         "<results>/report.html",
     log:
@@ -37,5 +37,5 @@ rule report:
         **table_job(mem_mb=1000, minutes=3),
     shell:
         "python -m form_invariance report --answers {input.answers:q} --figures {input.figures:q}"
-        " --compared {input.compared:q} --paper-tables {input.paper:q}"
+        " --compared {input.compared:q} --paper-tables {input.paper_tables:q}"
         " --captions {params.captions:q} --benchmarks {params.folder:q}/benchmarks --configuration {params.configuration:q} --output {output:q} 2> {log:q}"

@@ -46,7 +46,9 @@ rule residual_contrasts:
     input:
         RESIDUAL_EXCHANGES,
     output:
-        **RESIDUAL,
+        RESIDUAL["contrasts"],
+        shares_output=RESIDUAL["shares"],
+        layers_output=RESIDUAL["layers"],
     log:
         "<results>/logs/residual_contrasts/{model}.log",
     benchmark:
@@ -60,5 +62,5 @@ rule residual_contrasts:
         **table_job(mem_mb=1000),
     shell:
         "python -m form_invariance residual-contrasts --tables {input:q} {params.settings:q}"
-        " --shares-output {output.shares:q} --layers-output {output.layers:q} --output {output.contrasts:q}"
+        " --shares-output {output.shares_output:q} --layers-output {output.layers_output:q} --output {output[0]:q}"
         " 2> {log:q}"

@@ -14,14 +14,14 @@ rule transfer:
     input:
         model_files="<results>/{model}/model_files.parquet",
         censuses=every_format("<results>/{model}/{format}/{operator}/census.parquet"),
-        datasets=every_format("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        exclude_train=every_format("<results>/{model}/{format}/{operator}/dataset.parquet"),
         rankings=every_format("<results>/{model}/{format}/{operator}/ranking.parquet"),
-        means=every_format("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
+        mean_caches=every_format("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
         circuit="<results>/{model}/shared/{operator}/circuit.parquet",
-        halves="<results>/{model}/shared/{operator}/circuit_halves.parquet",
+        circuit_halves="<results>/{model}/shared/{operator}/circuit_halves.parquet",
     output:
         expand(ONE_TRANSFER, direction=DIRECTIONS, allow_missing=True),
-        by_pair="<results>/{model}/shared/{operator}/transfer_pairs.parquet",
+        pairs_output="<results>/{model}/shared/{operator}/transfer_pairs.parquet",
     log:
         "<results>/logs/transfer/{model}/{operator}.log",
     benchmark:
@@ -35,13 +35,13 @@ rule transfer:
         pairs=settings(pairs="transfer_pairs"),
         # A function, because Snakemake would take the fields of a template for wildcards.
         tasks=lambda wildcards: COPYING_TASKS,
-        folder=subpath(output[0], parent=True),
+        output_folder=subpath(output[0], parent=True),
     resources:
         **model_job("transfer"),
     shell:
         "python -m form_invariance transfer {params.model:q} --model-files {input.model_files:q}"
-        " --censuses {input.censuses:q} --exclude-train {input.datasets:q}"
-        " --rankings {input.rankings:q} --mean-caches {input.means:q} --circuit {input.circuit:q}"
-        " --circuit-halves {input.halves:q} --tasks {params.tasks:q} {params.settings:q} {params.pairs:q}"
-        " --output-folder {params.folder:q}"
-        " --pairs-output {output.by_pair:q} 2> {log:q}"
+        " --censuses {input.censuses:q} --exclude-train {input.exclude_train:q}"
+        " --rankings {input.rankings:q} --mean-caches {input.mean_caches:q} --circuit {input.circuit:q}"
+        " --circuit-halves {input.circuit_halves:q} --tasks {params.tasks:q} {params.settings:q} {params.pairs:q}"
+        " --output-folder {params.output_folder:q}"
+        " --pairs-output {output.pairs_output:q} 2> {log:q}"
