@@ -200,7 +200,8 @@ def test_the_templates_own_means_are_tried_too(planted, tmp_path):
     assert counts[0].max() == counts[1].max() + counts[2].max()
     assert [provenance["prompts"] for _, provenance in tensors.values()][1:] == [{"x": 100}, {"addition": 100}]
 
-    inputs = [f"--{name}={planted.cell('word', f'{name}.parquet')}" for name in ("dataset", "ranking")]
+    inputs = ["--dataset", planted.cell("word", "dataset.parquet")]
+    inputs += ["--ranking-table", planted.cell("word", "ranking.parquet")]
     inputs += ["--circuit", planted.shared("circuit.parquet"), *SIZE, "--bootstrap=20", "--seed=3"]
     inputs += ["--circuit-halves", planted.shared("circuit_halves.parquet"), "--late-from=half_depth"]
     inputs += ["--random-seeds=5", "--matched-seeds=5", "--center-logits"]

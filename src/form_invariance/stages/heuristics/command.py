@@ -17,11 +17,11 @@ from form_invariance.tables.files import read_table, read_tables, read_tensors, 
 from form_invariance.tables.keys import by_key, common_keys
 
 
-def draw(*, circuit: Path, rankings: Files, mean_caches: Files, k: Size, seed: Seed, output: Path) -> None:
+def draw(*, circuit: Path, ranking_tables: Files, mean_caches: Files, k: Size, seed: Seed, output: Path) -> None:
     """Choose the neurons that are labelled: shared ones and baselines.
 
     Args:
-        rankings: ranking table of every format
+        ranking_tables: ranking table of every format
         mean_caches: mean caches, for the neurons' variances
         output: table of the neurons
     """
@@ -33,7 +33,7 @@ def draw(*, circuit: Path, rankings: Files, mean_caches: Files, k: Size, seed: S
     layers = shared["layer"].unique().tolist()
     variance = {layer: np.mean([cache[f"variance.{layer}"] for cache in caches], axis=0) for layer in layers}
     widths = {layer: len(variances) for layer, variances in variance.items()}
-    effects = mean_effects(read_tables(by_key(rankings, "format"), RANKING), widths)
+    effects = mean_effects(read_tables(by_key(ranking_tables, "format"), RANKING), widths)
     table = labelled_neurons(shared, variance, effects, seed, keys["operator"])
     write_table(table, output, LABELLED_NEURONS, settings, keys)
 

@@ -34,7 +34,7 @@ def interventions(
     circuit_halves: Path,
     mean_cache: Path,
     template_mean_cache: Path | None = None,
-    ranking: Path,
+    ranking_table: Path,
     k: Sizes,
     random_seeds: RandomSeeds,
     matched_seeds: MatchedSeeds,
@@ -62,7 +62,7 @@ def interventions(
         *eval_prompts(problems, run),
         read_circuits(circuit, k, run.late, run.width),
         read_halves(circuit_halves, k, run.late, run.width),
-        read_table(ranking, RANKING),
+        read_table(ranking_table, RANKING),
         {name: read_means(path, run.model) for name, path in paths.items() if path},
         Choices(keys["operator"], Draws(random_seeds, matched_seeds, seed), bootstrap, center_logits),
     )

@@ -37,7 +37,7 @@ def transfer(
     model: RunOptions,
     censuses: Files,
     exclude_train: Files,
-    rankings: Files,
+    ranking_tables: Files,
     circuit: Path,
     circuit_halves: Path,
     mean_caches: Files,
@@ -56,7 +56,7 @@ def transfer(
     Args:
         censuses: census table of every format
         exclude_train: datasets whose train pairs are left out, in either order
-        rankings: ranking table of every format
+        ranking_tables: ranking table of every format
         circuit_halves: the circuit by either half of the train prompts
         mean_caches: mean cache of every format's own template
         tasks: copying tasks, as JSON: as in a configuration, with the limits of all their operands
@@ -69,7 +69,7 @@ def transfer(
     answered, caches = read_tables(by_key(censuses, "format"), CENSUS), by_key(mean_caches, "format")
     keys = common_keys(*censuses)
     operator = keys["operator"]
-    ranked = read_tables(by_key(rankings, "format"), RANKING)
+    ranked = read_tables(by_key(ranking_tables, "format"), RANKING)
     copying = json_object(tasks, "--tasks")
     plans = plan(answered, [read_table(path, DATASET) for path in exclude_train], pairs, seed, operator)
     run = load_run(model)
