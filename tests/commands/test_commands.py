@@ -209,7 +209,7 @@ def test_the_templates_own_means_are_tried_too(planted, tmp_path):
     for name, *means in (("both", together, "--template-mean-cache", own), ("own", own)):
         files = [tmp_path / f"{name}{of}.parquet" for of in ("", "_prompts")]
         outputs = ("--output", files[0], "--prompts-output", files[1])
-        run("interventions", *planted.on_model, *inputs, "--mean-cache", *means, *outputs)
+        run("interventions", *planted.on_model, *inputs, "--format-mean-cache", *means, *outputs)
         tables[name] = [pd.read_parquet(path) for path in files]
     for both, alone in zip(*tables.values(), strict=True):
         by_template = ["none", "circuit", "random", *(half + "circuit" for half in MEANS_HALVES)]
@@ -260,7 +260,7 @@ def without_a_layer(tensors):
 REFUSALS = {
     "does not have one partner for each": ("attribution", "--corrupt-table", CORRUPT, lambda table: table[1:]),
     "a corrupt partner has the same answer": ("attribution", "--corrupt-table", CORRUPT, with_one_answer),
-    "with a model of another shape": ("interventions", "--mean-cache", "mean_cache", without_a_layer),
+    "with a model of another shape": ("interventions", "--format-mean-cache", "mean_cache", without_a_layer),
     "but not the census of x/code/addition": ("paper-tables", "--tables", CENSUS, None),
 }
 """By sentence: a command, the option whose first file is changed, its kind or schema, and what changes it.

@@ -4,7 +4,7 @@
 rule labelled_neurons:
     input:
         circuit="<results>/{model}/shared/{operator}/classified_circuit.parquet",
-        mean_caches=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
+        format_mean_caches=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
         ranking_tables=every_format("<results>/{model}/{format}/{operator}/ranking.parquet"),
     output:
         "<results>/{model}/shared/{operator}/labelled_neurons.parquet",
@@ -23,8 +23,8 @@ rule labelled_neurons:
         **table_job(mem_mb=2000),
     shell:
         "python -m form_invariance heuristics draw --circuit {input.circuit:q}"
-        " --mean-caches {input.mean_caches:q} --ranking-tables {input.ranking_tables:q} {params.settings:q}"
-        " --output {output:q} 2> {log:q}"
+        " --format-mean-caches {input.format_mean_caches:q} --ranking-tables {input.ranking_tables:q}"
+        " {params.settings:q} --output {output:q} 2> {log:q}"
 
 
 rule activation_maps:

@@ -32,4 +32,5 @@ rule agreement:
     shell:
         "python -m form_invariance agreement --neurons {input.neurons:q}"
         " --heuristics {input.heuristics:q} --maps {input.maps:q} {params.settings:q} --output {output[0]:q}"
-        " --labelled-output {output.labelled_output:q} --correlation-output {output.correlation_output:q} 2> {log:q}"
+        " --labelled-output {output.labelled_output:q} --correlation-output {output.correlation_output:q}"
+        " 2> {log:q}"

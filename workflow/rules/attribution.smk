@@ -24,5 +24,5 @@ rule attribution:
         **model_job("attribution"),
     shell:
         "python -m form_invariance attribution {params.model:q} --model-files {input.model_files:q}"
-        " --dataset {input.dataset:q} --corrupt-table {input.corrupt_table:q} {params.settings:q} --output {output:q}"
-        " 2> {log:q}"
+        " --dataset {input.dataset:q} --corrupt-table {input.corrupt_table:q} {params.settings:q}"
+        " --output {output:q} 2> {log:q}"

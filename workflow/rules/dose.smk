@@ -11,9 +11,9 @@ rule dose:
     input:
         model_files="<results>/{model}/model_files.parquet",
         dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
-        mean_cache="<results>/{model}/{format}/{operator}/mean_cache.safetensors",
+        template_mean_cache="<results>/{model}/{format}/{operator}/mean_cache.safetensors",
         effects=every_cell("<results>/{model}/{format}/{operator}/indirect_effects.safetensors"),
-        mean_caches=every_operator("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
+        template_mean_caches=every_operator("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
     output:
         "<results>/{model}/{format}/{operator}/dose_prompts.parquet",
     log:
@@ -31,5 +31,6 @@ rule dose:
         **model_job("dose"),
     shell:
         "python -m form_invariance dose {params.model:q} --model-files {input.model_files:q}"
-        " --dataset {input.dataset:q} --mean-cache {input.mean_cache:q} --effects {input.effects:q}"
-        " --mean-caches {input.mean_caches:q} {params.k:q} {params.settings:q} --output {output:q} 2> {log:q}"
+        " --dataset {input.dataset:q} --template-mean-cache {input.template_mean_cache:q}"
+        " --effects {input.effects:q} --template-mean-caches {input.template_mean_caches:q}"
+        " {params.k:q} {params.settings:q} --output {output:q} 2> {log:q}"

@@ -14,7 +14,7 @@ rule engine_check:
         datasets=every_checked_cell("<results>/{model}/{cell}/dataset.parquet"),
         corrupt_tables=every_checked_cell("<results>/{model}/{cell}/corrupt.parquet"),
         attributions=every_checked_cell("<results>/{model}/{cell}/attribution.parquet"),
-        mean_caches=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
+        format_mean_caches=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
     output:
         ENGINE_CHECK,
     log:
@@ -31,5 +31,6 @@ rule engine_check:
         **model_job("engine_check"),
     shell:
         "python -m form_invariance engine-check {params.model:q} --model-files {input.model_files:q}"
-        " --datasets {input.datasets:q} --corrupt-tables {input.corrupt_tables:q} --attributions {input.attributions:q}"
-        " --mean-caches {input.mean_caches:q} {params.prompts:q} --output {output:q} 2> {log:q}"
+        " --datasets {input.datasets:q} --corrupt-tables {input.corrupt_tables:q}"
+        " --attributions {input.attributions:q} --format-mean-caches {input.format_mean_caches:q}"
+        " {params.prompts:q} --output {output:q} 2> {log:q}"

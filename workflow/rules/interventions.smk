@@ -14,7 +14,7 @@ rule interventions:
         dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
         circuit="<results>/{model}/shared/{operator}/circuit.parquet",
         circuit_halves="<results>/{model}/shared/{operator}/circuit_halves.parquet",
-        mean_cache="<results>/{model}/{format}/mean_cache.safetensors",
+        format_mean_cache="<results>/{model}/{format}/mean_cache.safetensors",
         template_mean_cache="<results>/{model}/{format}/{operator}/mean_cache.safetensors",
         ranking_table="<results>/{model}/{format}/{operator}/ranking.parquet",
     output:
@@ -35,6 +35,6 @@ rule interventions:
     shell:
         "python -m form_invariance interventions {params.model:q} --model-files {input.model_files:q}"
         " --dataset {input.dataset:q} --circuit {input.circuit:q} --circuit-halves {input.circuit_halves:q}"
-        " --mean-cache {input.mean_cache:q} --template-mean-cache {input.template_mean_cache:q}"
+        " --format-mean-cache {input.format_mean_cache:q} --template-mean-cache {input.template_mean_cache:q}"
         " --ranking-table {input.ranking_table:q} {params.settings:q} --output {output[0]:q}"
         " --prompts-output {output.prompts_output:q} 2> {log:q}"

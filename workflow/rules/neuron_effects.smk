@@ -9,7 +9,7 @@ rule neuron_effects:
         model_files="<results>/{model}/model_files.parquet",
         dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
         circuit="<results>/{model}/shared/{operator}/classified_circuit.parquet",
-        mean_cache="<results>/{model}/{format}/mean_cache.safetensors",
+        format_mean_cache="<results>/{model}/{format}/mean_cache.safetensors",
     output:
         "<results>/{model}/{format}/{operator}/neuron_effects.parquet",
     log:
@@ -26,5 +26,5 @@ rule neuron_effects:
         **model_job("neuron_effects"),
     shell:
         "python -m form_invariance neuron-effects {params.model:q} --model-files {input.model_files:q}"
-        " --dataset {input.dataset:q} --circuit {input.circuit:q} --mean-cache {input.mean_cache:q}"
+        " --dataset {input.dataset:q} --circuit {input.circuit:q} --format-mean-cache {input.format_mean_cache:q}"
         " {params.settings:q} --output {output:q} 2> {log:q}"

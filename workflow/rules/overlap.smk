@@ -58,6 +58,7 @@ rule operator_overlap:
         **table_job(mem_mb=4000, minutes=60),
     shell:
         "python -m form_invariance operator-overlap --effects {input.effects:q}"
-        " --variant-effects {input.variant_effects:q} --datasets {input.datasets:q} --corrupt-tables {input.corrupt_tables:q} {params.settings:q}"
+        " --variant-effects {input.variant_effects:q} --datasets {input.datasets:q}"
+        " --corrupt-tables {input.corrupt_tables:q} {params.settings:q}"
         " --output {output[0]:q} --differing-output {output.differing_output:q}"
         " --correlation-output {output.correlation_output:q} 2> {log:q}"

@@ -12,7 +12,7 @@ rule specificity:
     input:
         model_files="<results>/{model}/model_files.parquet",
         effects=every_cell("<results>/{model}/{format}/{operator}/indirect_effects.safetensors"),
-        mean_caches=every_operator("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
+        template_mean_caches=every_operator("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
     output:
         "<results>/{model}/{format}/specificity_prompts.parquet",
     log:
@@ -37,6 +37,6 @@ rule specificity:
         **model_job("specificity"),
     shell:
         "python -m form_invariance specificity {params.model:q} --model-files {input.model_files:q}"
-        " --effects {input.effects:q} --mean-caches {input.mean_caches:q} --tasks {params.tasks:q}"
-        " {params.text:q} {params.operands:q} {params.k:q} {params.settings:q} {params.prompts:q}"
-        " --output {output:q} 2> {log:q}"
+        " --effects {input.effects:q} --template-mean-caches {input.template_mean_caches:q}"
+        " --tasks {params.tasks:q} {params.text:q} {params.operands:q} {params.k:q} {params.settings:q}"
+        " {params.prompts:q} --output {output:q} 2> {log:q}"

@@ -16,7 +16,7 @@ rule transfer:
         censuses=every_format("<results>/{model}/{format}/{operator}/census.parquet"),
         exclude_train=every_format("<results>/{model}/{format}/{operator}/dataset.parquet"),
         ranking_tables=every_format("<results>/{model}/{format}/{operator}/ranking.parquet"),
-        mean_caches=every_format("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
+        template_mean_caches=every_format("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
         circuit="<results>/{model}/shared/{operator}/circuit.parquet",
         circuit_halves="<results>/{model}/shared/{operator}/circuit_halves.parquet",
     output:
@@ -41,7 +41,7 @@ rule transfer:
     shell:
         "python -m form_invariance transfer {params.model:q} --model-files {input.model_files:q}"
         " --censuses {input.censuses:q} --exclude-train {input.exclude_train:q}"
-        " --ranking-tables {input.ranking_tables:q} --mean-caches {input.mean_caches:q} --circuit {input.circuit:q}"
-        " --circuit-halves {input.circuit_halves:q} --tasks {params.tasks:q} {params.settings:q} {params.pairs:q}"
-        " --output-folder {params.output_folder:q}"
+        " --ranking-tables {input.ranking_tables:q} --template-mean-caches {input.template_mean_caches:q}"
+        " --circuit {input.circuit:q} --circuit-halves {input.circuit_halves:q} --tasks {params.tasks:q}"
+        " {params.settings:q} {params.pairs:q} --output-folder {params.output_folder:q}"
         " --pairs-output {output.pairs_output:q} 2> {log:q}"

@@ -101,16 +101,17 @@ def matched_by(effects: Effects, variance: np.ndarray) -> dict[str, np.ndarray]:
 def matched_in(
     format: str,
     effects: Mapping[tuple[str, str], Effects],
-    mean_caches: Iterable[Path],
+    template_mean_caches: Iterable[Path],
     model: Decoder,
     first: int,
 ) -> dict[str, dict[str, np.ndarray]]:
-    """`matched_by` for every operator of a format; `mean_caches` are those of its templates.
+    """`matched_by` for every operator of a format.
 
     Args:
+        template_mean_caches: that of each operator's template.
         first: the first late layer.
     """
     return {
         operator: matched_by(effects[format, operator], read_means(path, model).late_variance(first))
-        for operator, path in by_key(mean_caches, "operator").items()
+        for operator, path in by_key(template_mean_caches, "operator").items()
     }

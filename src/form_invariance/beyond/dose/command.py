@@ -31,9 +31,9 @@ def dose(
     *,
     model: RunOptions,
     dataset: Path,
-    mean_cache: Path,
+    template_mean_cache: Path,
     effects: OtherFiles,
-    mean_caches: Files,
+    template_mean_caches: Files,
     membership: MembershipRule,
     k: Sizes,
     matched_seeds: MatchedSeeds,
@@ -45,9 +45,9 @@ def dose(
 
     Args:
         dataset: dataset table of the cell, whose eval prompts are answered
-        mean_cache: mean cache of the cell's template
+        template_mean_cache: mean cache of the cell's template
         effects: indirect effects of all cells
-        mean_caches: mean cache of each operator's template in the cell's format, for the neurons' variances
+        template_mean_caches: mean cache of each operator's template in the format, for the neurons' variances
         output: table by prompt
     """
     settings = recorded(locals())
@@ -56,8 +56,8 @@ def dose(
     form, operator = cell = keys["format"], keys["operator"]
     patched = read_effects(by_cell(effects), Membership(membership, seed))
     common_layers(patched, k)
-    values = matched_in(form, patched, mean_caches, run.model, run.first)
-    means = read_means(mean_cache, run.model)
+    values = matched_in(form, patched, template_mean_caches, run.model, run.first)
+    means = read_means(template_mean_cache, run.model)
     problems = read_table(dataset, DATASET)
     started = start(run, *eval_prompts(problems, run), center_logits)
     draws = Draws(0, matched_seeds, seed)

@@ -26,7 +26,7 @@ def engine_check(
     datasets: OtherFiles,
     corrupt_tables: OtherFiles,
     attributions: OtherFiles,
-    mean_caches: Files,
+    format_mean_caches: Files,
     prompts: int,
     output: Path,
 ) -> None:
@@ -36,14 +36,14 @@ def engine_check(
         datasets: dataset table of each cell
         corrupt_tables: corrupt partners of each cell
         attributions: attribution table of each cell
-        mean_caches: mean cache of each format
+        format_mean_caches: mean cache of each format
         prompts: train prompts of each cell
         output: engine check table
     """
     settings = recorded(locals())
 
     cells = matching_cells(datasets=datasets, corrupt_tables=corrupt_tables, attributions=attributions)
-    samples, fast = _run_fast(model, cells, mean_caches, prompts)
+    samples, fast = _run_fast(model, cells, format_mean_caches, prompts)
     dtype, device = dtype_of(model.dtype), device_of(model.device)
     try:
         bridge = boot(folder_of(model), dtype, device)
@@ -59,13 +59,13 @@ def engine_check(
 
 
 def _run_fast(
-    options: ModelOptions, cells: list[dict[tuple[str, str], Path]], mean_caches: Files, prompts: int
+    options: ModelOptions, cells: list[dict[tuple[str, str], Path]], format_mean_caches: Files, prompts: int
 ) -> tuple[dict[CellKey, Sample], dict[CellKey, Values]]:
     """The samples, and the fast engine's values of each. On return the engine's weights are free again."""
     datasets, partners, attributions = cells
-    means = by_key(mean_caches, "format")
+    means = by_key(format_mean_caches, "format")
     if means.keys() != {name for name, _ in datasets}:
-        raise UserError("--mean-caches must have a file for each format of --datasets and no other")
+        raise UserError("--format-mean-caches must have a file for each format of --datasets and no other")
     if prompts < 1:
         raise UserError("--prompts: must be at least 1")
     model, tokenizer = load_model(options)

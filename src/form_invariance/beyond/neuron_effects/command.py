@@ -20,14 +20,14 @@ def neuron_effects(
     model: RunOptions,
     dataset: Path,
     circuit: Path,
-    mean_cache: Path,
+    format_mean_cache: Path,
     k: Size,
     output: Path,
 ) -> None:
     """Knock out each shared neuron of one cell alone.
 
     Args:
-        mean_cache: mean cache of the format
+        format_mean_cache: mean cache of the format
         output: table of the neurons
     """
     settings = recorded(locals())
@@ -35,7 +35,7 @@ def neuron_effects(
     run = load_run(model)
     tokens, answers = eval_prompts(read_table(dataset, DATASET), run)
     members = circuit_members(read_table(circuit, CIRCUIT), k, run.late, run.width)
-    means = read_means(mean_cache, run.model)
+    means = read_means(format_mean_cache, run.model)
     table = compute.neuron_effects(run, tokens, answers, members, means)
     provenance = {**settings, **of_run(run), "prompts": len(tokens)}
     write_table(table, output, NEURON_EFFECTS, provenance, common_keys(dataset))

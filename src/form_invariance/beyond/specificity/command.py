@@ -37,7 +37,7 @@ def specificity(
     *,
     model: RunOptions,
     effects: OtherFiles,
-    mean_caches: Files,
+    template_mean_caches: Files,
     tasks: str = "{}",
     limits: OperandOptions = NO_LIMITS,
     text: Path | None = None,
@@ -54,7 +54,7 @@ def specificity(
 
     Args:
         effects: indirect effects of all cells
-        mean_caches: mean cache of each operator's template in the format
+        template_mean_caches: mean cache of each operator's template in the format
         tasks: other tasks, as JSON: what each asks, and its templates by format, as in a configuration
         text: plain text, UTF-8; default: a short text of the package
         text_sha256: sha256 of --text; a file with another content is refused
@@ -64,11 +64,11 @@ def specificity(
     settings = recorded(locals())
 
     configured_tasks, operands = json_object(tasks, "--tasks"), limits_of(limits, "--tasks")
-    run, keys = load_run(model), common_keys(*mean_caches)
+    run, keys = load_run(model), common_keys(*template_mean_caches)
     form, most = keys["format"], max(MOST, prompts)
     patched = read_effects(by_cell(effects), Membership(membership, seed))
     common_layers(patched, k)
-    values = matched_in(form, patched, mean_caches, run.model, run.first)
+    values = matched_in(form, patched, template_mean_caches, run.model, run.first)
     sets = sets_of(ranked(patched), sorted(set(k)), form, values, Draws(0, matched_seeds, seed))
     plain = text_task(run, read_text(text, text_sha256) if text else PLAIN_TEXT, most)
     others = [

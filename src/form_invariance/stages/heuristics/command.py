@@ -17,19 +17,21 @@ from form_invariance.tables.files import read_table, read_tables, read_tensors, 
 from form_invariance.tables.keys import by_key, common_keys
 
 
-def draw(*, circuit: Path, ranking_tables: Files, mean_caches: Files, k: Size, seed: Seed, output: Path) -> None:
+def draw(
+    *, circuit: Path, ranking_tables: Files, format_mean_caches: Files, k: Size, seed: Seed, output: Path
+) -> None:
     """Choose the neurons that are labelled: shared ones and baselines.
 
     Args:
         ranking_tables: ranking table of every format
-        mean_caches: mean caches, for the neurons' variances
+        format_mean_caches: mean cache of every format, for the neurons' variances
         output: table of the neurons
     """
     settings = recorded(locals())
 
     keys = common_keys(circuit)
     shared = neurons_of(read_table(circuit, CIRCUIT), k)
-    caches = [read_tensors(path, "mean_cache")[0] for path in mean_caches]
+    caches = [read_tensors(path, "mean_cache")[0] for path in format_mean_caches]
     layers = shared["layer"].unique().tolist()
     variance = {layer: np.mean([cache[f"variance.{layer}"] for cache in caches], axis=0) for layer in layers}
     widths = {layer: len(variances) for layer, variances in variance.items()}

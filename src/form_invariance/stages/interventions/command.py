@@ -32,7 +32,7 @@ def interventions(
     dataset: Path,
     circuit: Path,
     circuit_halves: Path,
-    mean_cache: Path,
+    format_mean_cache: Path,
     template_mean_cache: Path | None = None,
     ranking_table: Path,
     k: Sizes,
@@ -48,7 +48,7 @@ def interventions(
 
     Args:
         circuit_halves: the circuit by either half of the train prompts
-        mean_cache: mean cache of the format
+        format_mean_cache: mean cache of the format
         template_mean_cache: mean cache of the template; the circuits are also ablated to its means
         output: summary table
         prompts_output: table by prompt
@@ -56,7 +56,7 @@ def interventions(
     settings = recorded(locals())
 
     keys, run, problems = common_keys(dataset), load_run(model), read_table(dataset, DATASET)
-    paths = {FORMAT_MEANS: mean_cache, TEMPLATE_MEANS: template_mean_cache}
+    paths = {FORMAT_MEANS: format_mean_cache, TEMPLATE_MEANS: template_mean_cache}
     summary, prompts = cell(
         run,
         *eval_prompts(problems, run),

@@ -40,7 +40,7 @@ def transfer(
     ranking_tables: Files,
     circuit: Path,
     circuit_halves: Path,
-    mean_caches: Files,
+    template_mean_caches: Files,
     tasks: str = "{}",
     pairs: int,
     k: Sizes,
@@ -58,7 +58,7 @@ def transfer(
         exclude_train: datasets whose train pairs are left out, in either order
         ranking_tables: ranking table of every format
         circuit_halves: the circuit by either half of the train prompts
-        mean_caches: mean cache of every format's own template
+        template_mean_caches: mean cache of the operator's template in every format
         tasks: copying tasks, as JSON: as in a configuration, with the limits of all their operands
         pairs: largest number of pairs in each direction, and of copying prompts in each format
         output_folder: receives DONOR_to_TARGET.parquet of every direction
@@ -66,7 +66,7 @@ def transfer(
     """
     settings = recorded(locals())
 
-    answered, caches = read_tables(by_key(censuses, "format"), CENSUS), by_key(mean_caches, "format")
+    answered, caches = read_tables(by_key(censuses, "format"), CENSUS), by_key(template_mean_caches, "format")
     keys = common_keys(*censuses)
     operator = keys["operator"]
     ranked = read_tables(by_key(ranking_tables, "format"), RANKING)
