@@ -200,12 +200,23 @@ def test_a_file_under_another_name_does_not_escape_the_comparison(folder, tmp_pa
         assert f"{other}: the name must end in .parquet" in refused(with_word(words, place, other), capsys)
 
 
-def test_halves_without_a_size_are_refused(folder, capsys):
+def with_values(words, option, *values):
+    place = words.index(option) + 1
+    rest = next((n for n in range(place, len(words)) if words[n].startswith("--")), len(words))
+    return [*words[:place], *map(str, values), *words[rest:]]
+
+
+def test_halves_without_a_size_are_refused(folder, tmp_path, capsys):
     words = calls_by_command(folder)["interventions"]
-    place = words.index("--circuit-halves") + 1
-    other = words[place].replace("circuit_halves", "classified_circuit_halves")
+    (halves,) = words[words.index("--circuit-halves") + 1 :][:1]
+    calls = json.loads((folder / "calls.json").read_text())
+    makes = next(call for call in calls if call[0] == "circuit" and halves in call)
+    other = tmp_path / "circuit_halves.parquet"
+    for option, value in (("--k", 30), ("--output", tmp_path / "circuit.parquet"), ("--halves-output", other)):
+        makes = with_values(makes, option, value)
     with contextlib.chdir(folder):
-        said = refused(with_word(words, place, other), capsys)
+        assert main(makes) == 0
+        said = refused(with_values(words, "--circuit-halves", other), capsys)
     assert re.search(r"circuit_halves of embedded-digits/\w+ at k = 15", said)
 
 

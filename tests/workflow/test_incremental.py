@@ -78,8 +78,8 @@ def several(config):
 
 
 WORD, VARIANT, ADDITION = {"format": "word"}, {"format": "word~1"}, {"operator": "addition"}
-CIRCUIT, ABLATING, COPYING = {"circuit": "circuit"}, "interventions transfer dose specificity", "residual_exchange"
-OF_K = [("circuit", CIRCUIT), ("overlap operator_overlap transfer interventions contrasts", {})]
+ABLATING, COPYING = "interventions transfer dose specificity", "residual_exchange"
+OF_K = [("circuit overlap operator_overlap transfer interventions contrasts", {})]
 CHANGES = {
     "a k": (lambda config: config["k"].append(30), OF_K),
     "a k less": (lambda config: config["k"].pop(0), OF_K),
@@ -123,7 +123,7 @@ def test_whatever_is_made_is_read_and_the_report_waits_for_it(jobs):
     read = set().union(*(inputs for inputs, _ in jobs.values()))
     unread = {path.rpartition("/")[2] for _, made in jobs.values() for path in made - read}
     # The job of each of these also makes a file that is read.
-    by_products = {"ranking.parquet", "classified_circuit_halves.parquet", "tokenizer.json"}
+    by_products = {"ranking.parquet", "tokenizer.json"}
     assert unread == by_products | {"report.html"}
     for job in jobs:
         assert ("report", frozenset()) in following(jobs, {job}), job

@@ -27,7 +27,6 @@ GRID = {
     "model": set(MODELS),
     "format": {"symbolic", "code", "word"},
     "operator": {"addition", "subtraction", "multiplication", "division"},
-    "circuit": {"circuit", "classified_circuit"},
 }
 
 

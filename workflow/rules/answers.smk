@@ -1,9 +1,14 @@
 """The questions of the report about a model, answered from its tables."""
 
 
+def answers_about(wildcards) -> dict[str, list[str]]:
+    """The tables that answer the questions about a model, by stage."""
+    return {stage: tables for stage, tables in ANSWERS.items() if wildcards.model in ABOUT.get(stage, MODELS)}
+
+
 rule answers:
     input:
-        list(dict.fromkeys(table for tables in ANSWERS.values() for table in tables)),
+        lambda wildcards: list(dict.fromkeys(chain(*answers_about(wildcards).values()))),
     output:
         "<results>/{model}/answers.json",
     log:
@@ -14,10 +19,12 @@ rule answers:
         "../../envs/cpu.yaml"
     params:
         # The report prints what the stages say of themselves.
-        code=source_digest(
-            "answers", *[part_of(stage, "answer") for stage in ANSWERS], text="".join(map(method_of, ANSWERS))
+        code=lambda wildcards: source_digest(
+            "answers",
+            *[part_of(stage, "answer") for stage in answers_about(wildcards)],
+            text="".join(map(method_of, answers_about(wildcards))),
         ),
-        stages=list(ANSWERS),
+        stages=lambda wildcards: list(answers_about(wildcards)),
         k=settings(k="k_shown"),
     resources:
         **table_job(mem_mb=1000, minutes=3),

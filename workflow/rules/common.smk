@@ -3,7 +3,7 @@
 import json
 from collections import namedtuple
 from functools import partial
-from itertools import permutations
+from itertools import chain, permutations
 
 from form_invariance.experiment.answers import method_of
 from form_invariance.stage_folders import part_of
@@ -54,6 +54,8 @@ TARGETS, PAGES = [], []
 # The figures of a model, by name; and the tables that answer the report's questions about a model, by stage.
 Figure = namedtuple("Figure", ["stage", "tables"])
 FIGURES, ANSWERS = {}, {}
+# The models of a stage that answers about some models alone.
+ABOUT = {}
 FIGURE_KINDS = ["png", "svg", "pdf"]
 # Tables by prompt or pair, from which the contrasts are computed.
 MEASUREMENTS = []

@@ -5,9 +5,7 @@ LOWER = [name for name, model in config["models"].items() if model.get("dtype", 
 PRECISION = every_cell("<results>/{model}/{format}/{operator}/precision.parquet")
 if config["precision_prompts"]:
     TARGETS += expand(PRECISION, model=LOWER)
-    # A question of the report is about all models.
-    if len(LOWER) == len(MODELS):
-        ANSWERS["precision"] = PRECISION
+    ANSWERS["precision"], ABOUT["precision"] = PRECISION, LOWER
 
 
 rule precision:

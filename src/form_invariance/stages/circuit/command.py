@@ -11,7 +11,13 @@ from form_invariance.tables.keys import by_key, common_keys
 
 
 def circuit(
-    *, effects: Files, membership: MembershipRule, k: Sizes, seed: Seed, output: Path, halves_output: Path
+    *,
+    effects: Files,
+    membership: MembershipRule,
+    k: Sizes,
+    seed: Seed,
+    output: Path,
+    halves_output: Path | None = None,
 ) -> None:
     """Find the neurons of one operator that are in every format's top k.
 
@@ -24,5 +30,6 @@ def circuit(
 
     cells = read_effects(by_key(effects, "format"), Membership(membership, seed))
     keys, ks = common_keys(*effects), sorted(set(k))
-    write_table(halves_table(cells, ks), halves_output, CIRCUIT_HALVES, settings, keys)
+    if halves_output:
+        write_table(halves_table(cells, ks), halves_output, CIRCUIT_HALVES, settings, keys)
     write_table(circuit_table(cells, ks), output, CIRCUIT, settings, keys)
