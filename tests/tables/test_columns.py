@@ -25,6 +25,7 @@ NOT_READ = {
     "probe": {"reachable": "the most that a probe can reach"},
     "ranking": dict.fromkeys(("attribution_score", "attribution_rank"), "what chose the candidates"),
     "reliability": {"largest_prompt": "how much of an effect is of one prompt"},
+    "residual_contrasts": {"ranking_noise": "part of the limits", "means_noise": "part of the limits"},
     "residual_exchange": dict.fromkeys(("donor_probability", "own_probability"), "how near an output was"),
 }
 

@@ -7,10 +7,9 @@ import pandas as pd
 import pytest
 from example_tables import crossed, filled
 
-from form_invariance.beyond.residual_exchange.table import RESIDUAL_CONTRASTS
 from form_invariance.cli import main
 from form_invariance.experiment.contrasts.engine import verdict
-from form_invariance.experiment.contrasts.table import CONTRASTS
+from form_invariance.experiment.contrasts.table import CONTRASTS, RESIDUAL_CONTRASTS
 from form_invariance.stages.overlap.table import DIFFERING, OVERLAP
 from form_invariance.statistics import Z95
 from form_invariance.tables.columns import ALL
@@ -150,6 +149,14 @@ def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
     # With one operator there is no invariance.
     one = pooled({**tables, "differing": tables["differing"].iloc[:0]})
     assert one.loc["same"].index.tolist() == ["jaccard"]
+
+
+def test_questions_without_a_table_are_left_out(tables):
+    every = verdicts_table(tables)
+    some = verdicts_table({name: table for name, table in tables.items() if name != "residual_contrasts"})
+    expected = every[~every["question"].isin(["meet", "served"])]
+    pd.testing.assert_frame_equal(some, expected.reset_index(drop=True), check_dtype=False)
+    assert len(verdicts_at(some, 10)) == len(verdicts_at(every, 10)) - 2
 
 
 def test_no_and_nearly_all_shared_neurons_have_the_wider_side_of_their_interval(tables):

@@ -57,8 +57,8 @@ FIGURES, ANSWERS = {}, {}
 # The models of a stage that answers about some models alone.
 ABOUT = {}
 FIGURE_KINDS = ["png", "svg", "pdf"]
-# Tables by prompt or pair, from which the contrasts are computed.
-MEASUREMENTS = []
+# Tables by prompt or pair, from which the contrasts are computed; and other contrasts that decide a question.
+MEASUREMENTS, DECIDING = [], []
 
 
 def model_options(wildcards, *more) -> list[str]:

@@ -12,7 +12,7 @@ rule summary:
         OVERLAP,
         DIFFERING,
         CONTRASTS,
-        RESIDUAL["contrasts"],
+        DECIDING,
     output:
         VERDICTS,
     log:

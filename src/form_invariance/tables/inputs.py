@@ -1,6 +1,6 @@
 """The tables that a figure, an answer or a page is made from: files in any order, recognised by their kind."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -14,15 +14,17 @@ Paths = Mapping[str, Sequence[Path]]
 """Files by the name of an input."""
 
 
-def input_paths(paths: Sequence[Path], inputs: Mapping[str, Schema], of: str, *, partial: bool = False) -> Paths:
+def input_paths(
+    paths: Sequence[Path], inputs: Mapping[str, Schema], of: str, *, optional: Container[str] = ()
+) -> Paths:
     """The files of each input, in order.
 
     Args:
         of: what needs them, for messages, for instance ``this figure needs``.
-        partial: an input without a file is left out.
+        optional: inputs that are left out if they have no file.
 
     Raises:
-        UserError: a file is of another kind, or an input has no file.
+        UserError: a file is of another kind, or an input that is not optional has no file.
     """
     names = {schema.name: name for name, schema in inputs.items()}
     files: dict[str, list[Path]] = {name: [] for name in inputs}
@@ -31,8 +33,8 @@ def input_paths(paths: Sequence[Path], inputs: Mapping[str, Schema], of: str, *,
         if kind not in names:
             raise UserError(f"--tables: {path} is a table of {kind}; {of} {', '.join(names)}")
         files[names[kind]].append(path)
-    missing = [inputs[name].name for name, input_files in files.items() if not input_files]
-    if missing and not partial:
+    missing = [inputs[name].name for name in inputs if not files[name] and name not in optional]
+    if missing:
         raise UserError(f"--tables: there is no table of {missing[0]}; {of} {', '.join(names)}")
     return {name: input_files for name, input_files in files.items() if input_files}
 

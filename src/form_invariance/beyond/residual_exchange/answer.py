@@ -15,7 +15,6 @@ from form_invariance.beyond.residual_exchange.table import (
     MEET,
     MLP,
     OPERATOR,
-    RESIDUAL_CONTRASTS,
     RESIDUAL_LAYERS,
     RESIDUAL_SHARES,
     SERVED,
@@ -24,6 +23,7 @@ from form_invariance.beyond.residual_exchange.table import (
 from form_invariance.experiment.answers import FIXED, Answer, percent
 from form_invariance.experiment.contrasts.questions import QUESTIONS, SERVES
 from form_invariance.experiment.contrasts.rows import overall
+from form_invariance.experiment.contrasts.table import RESIDUAL_CONTRASTS
 from form_invariance.stages.overlap.chance import expected_jaccard, one_region
 from form_invariance.tables.columns import ALL
 

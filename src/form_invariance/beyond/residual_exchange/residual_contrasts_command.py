@@ -3,12 +3,8 @@
 from pathlib import Path
 
 from form_invariance.beyond.residual_exchange import contrasts
-from form_invariance.beyond.residual_exchange.table import (
-    RESIDUAL_CONTRASTS,
-    RESIDUAL_EXCHANGE,
-    RESIDUAL_LAYERS,
-    RESIDUAL_SHARES,
-)
+from form_invariance.beyond.residual_exchange.table import RESIDUAL_EXCHANGE, RESIDUAL_LAYERS, RESIDUAL_SHARES
+from form_invariance.experiment.contrasts.table import RESIDUAL_CONTRASTS
 from form_invariance.experiment.options import Bootstrap, Files, Seed, recorded
 from form_invariance.tables.files import read_tables, write_table
 from form_invariance.tables.keys import by_cell, common_keys

@@ -1,6 +1,5 @@
 """Exchange of the residual stream at the last token."""
 
-from form_invariance.experiment.contrasts.engine import COLUMNS
 from form_invariance.tables.columns import CELL, Schema, flag, integer, number, text
 
 FORMAT, OPERATOR, COPIED, REPAIR = "format", "operator", "copied", "repair"
@@ -59,16 +58,6 @@ RESIDUAL_LAYERS = Schema(
         "quantity": text("meets (of one format: arrives): the first layer; leaves: the last one (docs/method.md)"),
         "value": number("layer, from 0; NaN: none"),
         **_INTERVAL,
-    },
-    ("model",),
-)
-RESIDUAL_CONTRASTS = Schema(
-    "residual_contrasts",
-    {
-        "question": text("meet or served (docs/method.md)"),
-        "format": text("format that receives; all: over all"),
-        "operator": text("operator; all: over all operators"),
-        **COLUMNS,
     },
     ("model",),
 )

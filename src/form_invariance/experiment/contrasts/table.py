@@ -1,4 +1,4 @@
-"""The table of contrasts."""
+"""The tables of contrasts from which the verdicts are made."""
 
 from form_invariance.experiment.contrasts.engine import COLUMNS, RATIO
 from form_invariance.experiment.contrasts.entries import CONTRASTS as ENTRIES
@@ -19,3 +19,14 @@ CONTRASTS = Schema(
     },
     ("model",),
 )
+RESIDUAL_CONTRASTS = Schema(
+    "residual_contrasts",
+    {
+        "question": text("meet or served (docs/method.md)"),
+        "format": text("format that receives; all: over all"),
+        "operator": text("operator; all: over all operators"),
+        **COLUMNS,
+    },
+    ("model",),
+)
+"""Contrasts of the exchanged residual stream, which name the question that they decide."""

@@ -38,7 +38,7 @@ def contrasts(
     """
     settings = recorded(locals())
 
-    paths = input_paths(tables, MEASUREMENTS, "contrasts are made of", partial=True)
+    paths = input_paths(tables, MEASUREMENTS, "contrasts are made of", optional=MEASUREMENTS)
     prompt_tables = read_inputs(paths, MEASUREMENTS)
     measured = Measured(pd.concat(prompt_tables.values(), ignore_index=True), [*json_object(copying, "--copying")])
     sizes = {CIRCUITS: k, DOSE: sorted({*best_k, *specificity_k}), TASKS: specificity_k}

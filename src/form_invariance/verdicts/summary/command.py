@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.beyond.residual_exchange.table import RESIDUAL_CONTRASTS
-from form_invariance.experiment.contrasts.table import CONTRASTS
+from form_invariance.experiment.contrasts.table import CONTRASTS, RESIDUAL_CONTRASTS
 from form_invariance.experiment.options import Files, recorded
 from form_invariance.stages.overlap.table import DIFFERING, OVERLAP
 from form_invariance.tables.files import write_table
@@ -17,7 +16,7 @@ def summary(*, tables: Files, k_shown: int, output: Path) -> None:
     """Answer the main questions about one model: effect, strongest control, interval and verdict.
 
     Args:
-        tables: overlap, differing, contrasts and residual_contrasts, in any order
+        tables: overlap, differing, contrasts, and residual_contrasts if there is one, in any order
         k_shown: circuit size that is printed by default; the table has all
         output: verdicts table
     """
@@ -25,5 +24,6 @@ def summary(*, tables: Files, k_shown: int, output: Path) -> None:
 
     schemas = (OVERLAP, DIFFERING, CONTRASTS, RESIDUAL_CONTRASTS)
     inputs = {schema.name: schema for schema in schemas}
-    input_tables = read_inputs(input_paths(tables, inputs, "the verdicts need"), inputs)
+    paths = input_paths(tables, inputs, "the verdicts need", optional={RESIDUAL_CONTRASTS.name})
+    input_tables = read_inputs(paths, inputs)
     write_table(verdicts_table(input_tables), output, VERDICTS, settings, common_keys(*tables))

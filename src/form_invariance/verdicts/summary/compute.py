@@ -80,7 +80,7 @@ def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The verdicts table of one model.
 
     Args:
-        tables: overlap (of every operator), differing, contrasts and residual_contrasts, by name.
+        tables: overlap (of every operator), differing, contrasts and perhaps residual_contrasts, by name.
     """
     same = pd.concat(
         [*_same(tables["overlap"]), pd.DataFrame(_operators_own(tables["differing"]))], ignore_index=True
@@ -92,9 +92,10 @@ def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     notes = same["k"].map(lambda k: nothing_claimed(k, fewest[k]))
     said = said.mask(none, "no").mask(notes.ne("") & said.ne("undefined"), "undecided")
     same = same.assign(limit_error=0.0, prompts=0, verdict=said, note=notes)
-    contrasts = tables["contrasts"]
-    exchanged = _exchanged(tables["residual_contrasts"], same["k"].unique())
-    parts = pd.concat([*question_rows(contrasts), exchanged])
+    decided = [*question_rows(tables["contrasts"])]
+    if "residual_contrasts" in tables:
+        decided.append(_exchanged(tables["residual_contrasts"], same["k"].unique()))
+    parts = pd.concat(decided)
     parts = parts[parts["format"] == ALL].rename(columns={"first": "value", "second": "control_value"})
     table = pd.concat([same, parts.assign(note="")], ignore_index=True)
     table = table.assign(place=table["question"].map(list(QUESTIONS).index), others=table["operator"] != ALL)
