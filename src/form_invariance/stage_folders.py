@@ -15,13 +15,22 @@ def stage_folders() -> dict[str, Path]:
     return {path.parent.name: path.parent for room in ROOMS for path in sorted((_PACKAGE / room).glob("*/*.py"))}
 
 
+def parts(part: str) -> dict[str, str]:
+    """The names within the package of the stages' modules of one kind, for instance ``stages.overlap.figure``."""
+    return {
+        stage: f"{folder.parent.name}.{stage}.{part}"
+        for stage, folder in stage_folders().items()
+        if (folder / f"{part}.py").exists()
+    }
+
+
 def part_of(stage: str, part: str) -> str:
-    """The name of a stage's module within the package, for instance ``stages.overlap.figure``.
+    """The name of a stage's module among `parts`.
 
     Raises:
         UserError: no stage of this name has such a module.
     """
-    having = [name for name, folder in stage_folders().items() if (folder / f"{part}.py").exists()]
+    having = parts(part)
     if stage not in having:
         raise UserError(f"{part}: {stage!r} is not a stage with a {part}; these are {', '.join(sorted(having))}")
-    return f"{stage_folders()[stage].parent.name}.{stage}.{part}"
+    return having[stage]

@@ -10,6 +10,7 @@ from form_invariance.problems.configured import task_of
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, pool
 from form_invariance.workflow.config_check import template_of
 from form_invariance.workflow.job_sizes import known_sizes, parameters
+from form_invariance.workflow.rule_options import dose_sizes, task_sizes
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,16 @@ class CellSizes:
         return number
 
     @property
+    def task_sizes(self) -> list[int]:
+        """Sizes of the circuits on other tasks."""
+        return task_sizes(self.config)
+
+    @property
+    def dose_sizes(self) -> list[int]:
+        """Sizes of the circuits along the dose."""
+        return dose_sizes(self.config)
+
+    @property
     def tokens(self) -> int:
         """Tokens of a prompt from the first operand on; the text before it runs once for all prompts."""
         return self.tokens_from(self.template.find("{"))
@@ -131,3 +142,8 @@ class CellSizes:
         """Operations of exact patching, and of the passes before it."""
         candidates = min(self.config["candidates"], self.size.d_mlp) * self.size.late
         return 2 * self.passes(prompts) + prompts * draws * candidates * self.size.patch
+
+    def fits(self, examples: float, probes: float) -> float:
+        """Operations of probes after every layer: choosing the shrinkage and two fits cost as much as three."""
+        small, large = sorted((self.size.d_model, examples))
+        return 3 * probes * self.size.layers * 2 * small**2 * (large + small / 3)

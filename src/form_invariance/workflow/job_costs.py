@@ -6,17 +6,17 @@ has its largest likely value.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from form_invariance.experiment.intervention_kinds import INTERVENED
-from form_invariance.experiment.neuron_sets import CONTROLS, MATCHED
-from form_invariance.experiment.other_tasks import CONTEXT, MEANS, MOST, TRIED
+from form_invariance.experiment.neuron_sets import CONTROLS
 from form_invariance.problems.configured import copies
+from form_invariance.stage_folders import parts
 from form_invariance.stages.heuristics.names import BASELINES, MAPS, MODES, MOST_BASELINES, SCALE_MAPS
 from form_invariance.workflow import machine
-from form_invariance.workflow.cell_sizes import CellSizes, Size, grid_pairs, size_of, tokens_of
+from form_invariance.workflow.cell_sizes import CellSizes, grid_pairs, size_of, tokens_of
 from form_invariance.workflow.job_sizes import kind, parameters
-from form_invariance.workflow.rule_options import dose_sizes, task_sizes
 
 RATES = {"float32": 40e12, "tf32": 200e12, "bfloat16": 400e12}
 """Assumed floating-point operations per second of a GPU: about half of the peak of an H200."""
@@ -49,27 +49,15 @@ def _grid(cell: CellSizes) -> float:
     return pairs * 2 * cell.size.inside * cell.tokens_from(cell.template.rfind("{"))
 
 
-def _fits(size: Size, examples: float, probes: float) -> float:
-    """Operations of probes after every layer: choosing the shrinkage and two fits cost as much as three fits."""
-    small, large = sorted((size.d_model, examples))
-    return 3 * probes * size.layers * 2 * small**2 * (large + small / 3)
-
-
 def _probe(cell: CellSizes) -> float:
     prompts, operators = cell.problems("probe_prompts"), len(cell.config["operators"])
-    return cell.passes(prompts) + _fits(cell.size, prompts * operators, cell.tokens) / operators
+    return cell.passes(prompts) + cell.fits(prompts * operators, cell.tokens) / operators
 
 
 def _probe_across(cell: CellSizes) -> float:
     prompts, operators = cell.problems("probe_prompts"), len(cell.config["operators"])
     passed = cell.passes(prompts / len(cell.config["formats"]))
-    return passed + _fits(cell.size, prompts * operators, 1) / operators
-
-
-def _arrival_probes(cell: CellSizes) -> float:
-    # Probes read two points of each layer, and have about seven targets.
-    prompts = cell.problems("probe_prompts")
-    return cell.passes(prompts) + _fits(cell.size, prompts, 2 * 7)
+    return passed + cell.fits(prompts * operators, 1) / operators
 
 
 def _patching(cell: CellSizes) -> float:
@@ -91,16 +79,6 @@ def _interventions(cell: CellSizes) -> float:
     return runs * (everywhere + size.late_token)
 
 
-def _neuron_effects(cell: CellSizes) -> float:
-    neurons = cell.config["k_shown"] / 2 * cell.size.late
-    return neurons * cell.config["eval_prompts"] * cell.size.late_token
-
-
-def _promoted_tokens(cell: CellSizes) -> float:
-    # It runs once for each model and operator, so each format has a share.
-    return cell.config["k_shown"] / 2 * cell.size.late * cell.size.unembedding / len(cell.config["formats"])
-
-
 def _transfer(cell: CellSizes) -> float:
     config = cell.config
     copying = any(map(copies, config.get("specificity_tasks", {}).values()))
@@ -109,57 +87,6 @@ def _transfer(cell: CellSizes) -> float:
     pairs = config["transfer_pairs"] * (len(config["formats"]) - 1)
     # Passes of the target, its donor, and donors of other conditions, which must answer before they are used.
     return cell.passes((4 + copying) * pairs) + pairs * conditions * cell.size.late_token
-
-
-def _dose(cell: CellSizes) -> float:
-    config = cell.config
-    operators, formats, draws = len(config["operators"]), len(config["formats"]), config["matched_seeds"]
-    # Rankings, also by halves of both kinds except others' best kept alone; controls; parts of the best.
-    others = (operators - 1) * (formats - 1)
-    ranked = 5 * (operators + formats + others) + 5 * (1 + formats) + others
-    sets = ranked + len(MATCHED) * draws * (operators + 2) + 5 * draws + 10
-    return len(dose_sizes(config)) * sets * config["eval_prompts"] * cell.size.late_token
-
-
-def _specificity(cell: CellSizes) -> float:
-    # It runs once for each format, so each operator has a share of the tasks' prompts.
-    config = cell.config
-    others, sets = len(config.get("specificity_tasks") or {}), 10 + len(MATCHED) * config["matched_seeds"]
-    prompts, size = max(MOST, config["eval_prompts"]), cell.size
-    runs = len(task_sizes(config)) * (others + 1) * prompts * sets
-    text = (TRIED / 2 + MEANS) * prompts * 2 * size.inside * CONTEXT
-    passed = cell.passes(others * (1 + MEANS) * prompts) + text
-    return runs * size.late_token + passed / len(config["operators"])
-
-
-def _family_knockout(cell: CellSizes) -> float:
-    # Three kinds of neurons, about five families, two sets for each.
-    prompts = 4 * cell.config["eval_prompts"]
-    return 2 * cell.passes(prompts) + 3 * 5 * 2 * prompts * cell.size.late_token
-
-
-def _residual_exchange(cell: CellSizes) -> float:
-    config, size = cell.config, cell.size
-    # Donors of each format, of another operator and of a copying task; donors that repair half of the targets.
-    donors = len(config["formats"]) + 2 + (len(config["formats"]) - 1) / 2
-    # The state is exchanged after each layer, and on average half of the layers run after it.
-    moved = size.layers * (size.inside + size.unembedding)
-    return config["eval_prompts"] * donors * moved + cell.passes((donors + 1) * config["eval_prompts"])
-
-
-def _head_exchange(cell: CellSizes) -> float:
-    config, size = cell.config, cell.size
-    donors = config["eval_prompts"] * len(config["formats"])
-    # Each head is exchanged alone and, on half of the prompts, with all better heads. A head has 64 dimensions.
-    runs = 1.5 * size.d_model / 64
-    # The last third of the layers runs. Each prompt also runs as a target and, once for each operator, as a donor.
-    return donors * runs * (size.inside * 2 / 3 + size.unembedding) + cell.passes(2 * config["eval_prompts"])
-
-
-def _engine_check(cell: CellSizes) -> float:
-    # Each format has one operator, two prompts, and four rows in each layer of its share of the late layers.
-    formats, operators = (len(cell.config[name]) for name in ("formats", "operators"))
-    return cell.passes(2 * 7 + 4 * cell.size.late / formats) / operators
 
 
 GROUPED_RULES = (
@@ -177,21 +104,12 @@ OPERATIONS: dict[str, Callable[[CellSizes], float]] = {
     "patching": _patching,
     "mean_cache": lambda cell: cell.passes(cell.config["mean_cache_prompts"] / len(cell.config["operators"])),
     "interventions": _interventions,
-    "neuron_effects": _neuron_effects,
-    "promoted_tokens": _promoted_tokens,
-    "row_activations": lambda cell: cell.passes(cell.problems("census_pairs")),
     "transfer": _transfer,
     "activation_maps": _grid,
-    "dose": _dose,
-    "specificity": _specificity,
-    "family_knockout": _family_knockout,
-    "residual_exchange": _residual_exchange,
-    "head_exchange": _head_exchange,
-    "arrival_probes": _arrival_probes,
-    "engine_check": _engine_check,
-    "precision": lambda cell: 2 * cell.patches(cell.config["precision_prompts"], 1),
 }
-"""Floating-point operations of every rule that runs a model, in one cell."""
+"""Floating-point operations of every rule that runs a model, in one cell. A stage of `beyond` adds its own."""
+for _module in parts("costs").values():
+    OPERATIONS |= import_module(f"form_invariance.{_module}").OPERATIONS
 
 
 def operations(rule: str, config: Mapping[str, Any], model: str, wildcards: Mapping[str, str]) -> float:
