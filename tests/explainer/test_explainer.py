@@ -117,6 +117,17 @@ def test_it_says_which_effect_ranks_the_neurons(planted, pages, tmp_path, monkey
     assert "indirect effect" not in text
 
 
+def test_it_does_without_the_stages_beyond_the_papers(planted, tmp_path, monkeypatch):
+    path, (words,) = tmp_path / "page.html", planted.commands("explainer")
+    shares = [word for word in words if word.endswith("residual_shares.parquet")]
+    words = [word for word in words if word not in ("--stages", "residual_exchange", *shares)]
+    monkeypatch.chdir(planted.place)
+    assert main([*words, f"--output={path}"]) == 0
+    text = plain(path.read_text())
+    assert "The experiment in five steps" in text
+    assert "Where do the formats meet?" not in text
+
+
 def test_without_shared_neurons_it_says_so(pages):
     text = plain(pages[1].read_text())
     assert text.count("undefined") == 3

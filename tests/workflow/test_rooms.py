@@ -9,9 +9,9 @@ import pytest
 from stub_checkout import ROOT, done, make_checkout
 
 BEYOND = "src/form_invariance/beyond"
-READ_BY_PAGES = ("neuron_effects", "residual_exchange")
-"""The browser shows the first; the explained page, and the verdicts on it, the second."""
-ROOMS = sorted({path.parent.name for path in (ROOT / BEYOND).glob("*/compute.py")} - {*READ_BY_PAGES})
+SHOWN = "neuron_effects"
+"""The browser reads it."""
+ROOMS = sorted({path.parent.name for path in (ROOT / BEYOND).glob("*/compute.py")} - {SHOWN})
 
 
 def without(room, folder):

@@ -51,10 +51,10 @@ settings = partial(settings_of, config)
 
 # What `all` makes: tables and figures, and pages. Each rule file adds its own.
 TARGETS, PAGES = [], []
-# The figures of a model, by name; and the tables that answer the report's questions about a model, by stage.
+# The figures of a model, by name; and tables by stage: for the report's answers, and for the explained page.
 Figure = namedtuple("Figure", ["stage", "tables"])
-FIGURES, ANSWERS = {}, {}
-# The models of a stage that answers about some models alone.
+FIGURES, ANSWERS, EXPLAINED = {}, {}, {}
+# The models that a stage answers about, unless these are all.
 ABOUT = {}
 FIGURE_KINDS = ["png", "svg", "pdf"]
 # Tables by prompt or pair, from which the contrasts are computed; and other contrasts that decide a question.

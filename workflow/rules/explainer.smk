@@ -12,7 +12,7 @@ rule explainer:
             *explained(part=FORMATS, table=[f"{name}.parquet" for name in EXPLAINED_CELLS]),
             *explained(part=FORMATS[0], table=["dataset.parquet", "corrupt.parquet"]),
             *explained(part="shared", table=["circuit.parquet", "overlap.parquet"]),
-            *expand([CONTRASTS, VERDICTS, RESIDUAL["shares"]], model=MODELS[0]),
+            *expand([CONTRASTS, VERDICTS, *sum(EXPLAINED.values(), [])], model=MODELS[0]),
         ],
         maps=EXPLAINED_MAPS,
         effects=explained(part=FORMATS[0], table="indirect_effects.safetensors"),
@@ -26,12 +26,13 @@ rule explainer:
     conda:
         "../../envs/plot.yaml"
     params:
-        code=source_digest("explainer"),
+        code=source_digest("explainer", *[part_of(stage, "explained") for stage in EXPLAINED]),
         asked=lambda wildcards: asked_of(config["operators"][OPERATORS[0]]),
+        stages=list(EXPLAINED),
         k=settings(k="k_shown"),
     resources:
         **table_job(mem_mb=4000),
     shell:
-        "python -m form_invariance explainer --asked={params.asked:q}"
+        "python -m form_invariance explainer --asked={params.asked:q} --stages {params.stages:q}"
         " --tables {input.tables:q} --maps {input.maps:q} {params.k:q}"
         " --effects {input.effects:q} --answers {input.answers:q} --output {output:q} 2> {log:q}"

@@ -6,6 +6,7 @@ RESIDUAL = {
 }
 FIGURES["residual_exchange"] = Figure("residual_exchange", [RESIDUAL["shares"]])
 ANSWERS["residual_exchange"] = list(RESIDUAL.values())
+EXPLAINED["residual_exchange"] = [RESIDUAL["shares"]]
 DECIDING.append(RESIDUAL["contrasts"])
 TARGETS += expand([*RESIDUAL_EXCHANGES, *RESIDUAL.values()], model=MODELS)
 

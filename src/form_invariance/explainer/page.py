@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from form_invariance.drawing import style
 from form_invariance.drawing.neuron_sets import TITLES
@@ -32,6 +33,7 @@ class Explained:
         ranking: the configuration's key `ranking`: by what the neurons are ranked.
         effects: tensors of the first format's effects.
         maps: by format; empty where the operator is a table of words.
+        stages: the pictures of stages beyond the paper's; None where there is nothing to draw.
         answers: the report's answers, to whose sections the page links.
     """
 
@@ -43,6 +45,7 @@ class Explained:
     tables: Mapping[str, pd.DataFrame]
     effects: Mapping[str, np.ndarray]
     maps: Mapping[str, ActivationMaps]
+    stages: Mapping[str, Figure | None]
     answers: Sequence[Answer]
 
 
@@ -60,10 +63,7 @@ def _contents(explained: Explained) -> dict[str, Any]:
     drawn = {"effects": pictures.effects_picture(effects, neuron[1]), "members": pictures.members_picture(members)}
     if len(shared):
         drawn["ablations"] = pictures.ablations_picture(steps.ablations(tables, explained.operator, k))
-    shares = tables["residual_shares"]
-    shares = shares[shares["operator"] == explained.operator]
-    if len(shares):
-        drawn["exchange"] = pictures.exchange_picture(shares)
+    drawn |= {stage: figure for stage, figure in explained.stages.items() if figure}
     mapped = bool(explained.maps) and len(shared) > 0
     drawn["neuron"] = (
         pictures.maps_picture(explained.maps, neuron) if mapped else pictures.formats_picture(ranking, neuron, k)
@@ -100,6 +100,7 @@ def render(explained: Explained) -> str:
         asked=explained.question,
         k=explained.k,
         ranking=explained.ranking,
+        stages=list(explained.stages),
         formats=list(explained.tables["ranking"]["format"].unique()),
         # The report's answers by the figures that they show, and by their questions.
         sections={name: answer for answer in explained.answers for name in (*answer.figures, answer.question)},

@@ -10,14 +10,11 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from form_invariance.beyond.residual_exchange.figure import LOOKS
-from form_invariance.beyond.residual_exchange.table import COPIED, OTHERS, OWN
 from form_invariance.drawing import style
-from form_invariance.drawing.lines import legend_handles
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.stages.heuristics.map_files import ActivationMaps
 
-_WIDTH = 4.4
+WIDTH = 4.4
 """Inches. The page shows a picture as wide as a phone, or half as wide again."""
 _COLUMNS = 3
 _PICTURES = {"keep_only": "only these neurons work", "knockout": "these neurons are knocked out"}
@@ -29,7 +26,7 @@ def effects_picture(effects: pd.DataFrame, neuron: int) -> Figure:
     Args:
         effects: columns rank, ie_mean, best, neuron.
     """
-    figure, ((axes,),) = style.panels(1, 1, width=_WIDTH, height=1.9)
+    figure, ((axes,),) = style.panels(1, 1, width=WIDTH, height=1.9)
     axes.axhline(0, color=style.LIGHT, lw=0.8)
     for best, colour, width in ((False, style.GREY, 1.2), (True, style.COLOURS[0], 3)):
         sns.lineplot(effects[effects["best"] == best], x="rank", y="ie_mean", color=colour, lw=width, ax=axes)
@@ -47,7 +44,7 @@ def members_picture(members: pd.DataFrame) -> Figure:
     """
     held = members.to_numpy()
     shade = held.astype(int) * (1 + held.all(axis=0))
-    figure, ((axes,),) = style.panels(1, 1, width=_WIDTH, height=0.35 + 0.32 * len(members))
+    figure, ((axes,),) = style.panels(1, 1, width=WIDTH, height=0.35 + 0.32 * len(members))
     colours = ListedColormap(["white", style.LIGHT, style.COLOURS[0]])
     axes.imshow(shade, cmap=colours, vmin=0, vmax=2, aspect="auto", interpolation="nearest")
     axes.hlines(np.arange(1, len(members)) - 0.5, -0.5, held.shape[1] - 0.5, color="white", lw=3)
@@ -65,7 +62,7 @@ def ablations_picture(table: pd.DataFrame) -> Figure:
     """
     sets, formats = list(table["set"].unique()), list(table["format"].unique())
     colours, markers = style.colours(formats), style.markers(formats)
-    figure, (panels,) = style.panels(1, len(INTERVENED), width=_WIDTH, height=0.6 + 0.1 * len(sets) * len(formats))
+    figure, (panels,) = style.panels(1, len(INTERVENED), width=WIDTH, height=0.6 + 0.1 * len(sets) * len(formats))
     # The formats' rows of one set are next to each other.
     offsets = dict(zip(formats, np.linspace(-0.28, 0.28, len(formats)), strict=True))
     for axes, intervention in zip(panels, INTERVENED, strict=True):
@@ -87,26 +84,13 @@ def ablations_picture(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def exchange_picture(shares: pd.DataFrame) -> Figure:
-    """Step 6: the share of outputs that are the donor's, by the layer of the exchange, for one operator."""
-    figure, ((axes,),) = style.panels(1, 1, width=_WIDTH, height=1.9)
-    looks = {name: LOOKS[name] for name in (OWN, OTHERS, COPIED) if name in set(shares["donor"])}
-    for name, look in reversed(looks.items()):
-        rows = shares[shares["donor"] == name]
-        axes.fill_between(rows["layer"], rows["low"], rows["high"], color=look.colour, alpha=0.2, lw=0)
-        axes.plot(rows["layer"], rows["donor_answer"], color=look.colour, **look.arguments())
-    axes.set(xlabel="layer of the exchange", ylabel="outputs that are the donor's", ylim=(-0.05, 1.05))
-    style.legend_below(figure, legend_handles(looks))
-    return figure
-
-
 def maps_picture(maps: Mapping[str, ActivationMaps], neuron: tuple[int, int]) -> Figure:
     """Step 5: a neuron's activation for every pair of operands in every format, on one scale of colours."""
     values = {name: _grid(format_maps, neuron) for name, format_maps in maps.items()}
     low, high = (pick([pick(grid[np.isfinite(grid)]) for grid in values.values()]) for pick in (min, max))
     columns = min(_COLUMNS, len(values))
     rows = math.ceil(len(values) / columns)
-    figure, panels = style.panels(rows, columns, width=_WIDTH, height=1.4)
+    figure, panels = style.panels(rows, columns, width=WIDTH, height=1.4)
     for axes in panels.flat[len(values) :]:
         axes.set_axis_off()
     for axes, (name, grid) in zip(panels.flat, values.items(), strict=False):
@@ -135,7 +119,7 @@ def formats_picture(ranking: pd.DataFrame, neuron: tuple[int, int], k: int) -> F
     layer, number = neuron
     layer_rows = ranking[ranking["layer"] == layer]
     last, neuron_rows = layer_rows[layer_rows["rank"] == k], layer_rows[layer_rows["neuron"] == number]
-    figure, ((axes,),) = style.panels(1, 1, width=_WIDTH, height=0.5 + 0.22 * len(last))
+    figure, ((axes,),) = style.panels(1, 1, width=WIDTH, height=0.5 + 0.22 * len(last))
     axes.plot(
         last["ie_mean"], last["format"], "|", color=style.GREY, ms=16, mew=1.5, label=f"place {k} of the layer"
     )
