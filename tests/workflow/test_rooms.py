@@ -9,19 +9,22 @@ import pytest
 from stub_checkout import ROOT, done, make_checkout
 
 BEYOND = "src/form_invariance/beyond"
-SHOWN = "neuron_effects"
-"""The browser reads it."""
-ROOMS = sorted({path.parent.name for path in (ROOT / BEYOND).glob("*/compute.py")} - {SHOWN})
+ROOMS = sorted(path.parent.name for path in (ROOT / BEYOND).glob("*/compute.py"))
+READER = {"neuron_effects": "src/form_invariance/browser"}
+"""The browser shows what this folder measures, and nothing else reads these tables: both are deleted together."""
 
 
 def without(room, folder):
-    """A checkout without a folder of `beyond`, and without the rules that run its commands; the rules' names."""
+    """Make a checkout without a folder of `beyond`, its reader and their commands' rules; return these rules."""
     checkout = make_checkout(folder, stub=False)
+    folders = [checkout / name for name in (f"{BEYOND}/{room}", READER.get(room)) if name]
     commands = {
         (path.parent.name if path.stem == "command" else path.stem.removesuffix("_command")).replace("_", "-")
-        for path in (checkout / BEYOND / room).glob("*command.py")
+        for source in folders
+        for path in source.glob("*command.py")
     }
-    shutil.rmtree(checkout / BEYOND / room)
+    for source in folders:
+        shutil.rmtree(source)
     snakefile, rules = checkout / "workflow/Snakefile", []
     for path in (checkout / "workflow/rules").glob("*.smk"):
         if commands & set(re.findall(r"python -m form_invariance ([\w-]+)", path.read_text())):

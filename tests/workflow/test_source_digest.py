@@ -101,6 +101,8 @@ WITHOUT_NAMES = {
     "cli._help_of": "texts of help",
     "drawing.figure_command.figure_of": "the rule names the module of a figure",
     "report.answers_command.answers": "the rule names the modules of the answers",
+    "explainer.command.explainer": "the rule names the modules of the pictures",
+    "workflow.job_costs.OPERATIONS": "the plan, which no rule makes",
     "experiment.answers.method_of": "the rule adds the text",
     "workflow.job_server._listen": "imports early what jobs import themselves",
 }
