@@ -1,4 +1,4 @@
-"""What a run makes, in five numbers a column or kind of element, is what it made before."""
+"""What a run makes, in seven numbers a column or kind of element, is what it made before."""
 
 import json
 import os
@@ -19,12 +19,22 @@ from form_invariance.tables.files import provenance_of
 
 FOLDER = Path(__file__).parents[1] / "data/kept"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-ROUNDING, FEW = 1e-5, 3000
+ROUNDING, DECISION, FEW = 2e-5, 5e-3, 3000
+"""How much another processor may change a number, as a share of the column's largest value and range."""
 BY_ROUNDING = re.compile(
-    "shuffled|probe path stroke: #777777|contrasts.parquet (low|high|verdict|ratio|limit_error)|sha256|checksum"
+    "shuffled|probe path stroke: #777777|contrasts.parquet (low|high|verdict|ratio|limit_error)"
+    "|reliability.parquet by_probability|sha256|checksum"
 )
-"""What another processor changes: guesses of a probe that learnt nothing, limits of next to no damage, digests."""
-COLUMNS = ["values", "unknown", "mean", "slope", "size"]
+"""What another processor changes: guesses of a probe that learnt nothing, limits of next to no damage, orders of
+equal values, digests."""
+BY_DECISION = re.compile(
+    "(?:heuristics|probes?).parquet|maps.safetensors (?:maps|sampled)$|interventions.parquet accuracy"
+    "|(?:_prompts.parquet|/transfer[^ ]*) (?:correct|recovered|donor_answer|permuted_answer|low|high)"
+    "|(?:differing|format_correlation|verdicts).parquet (?:low|high|limit_error)"
+)
+"""What may change more, unless it is under FEW words: rounding decides labels and answers, and moves a ratio whose
+divisor is next to nothing."""
+COLUMNS = ["values", "unknown", "mean", "weighted mean", "least", "median", "most"]
 SHAPES = ("d", "x", "y", "transform", "width", "height", "points")
 WORDS = " (words)"
 VALUES = ("td", "th", "text", "option")
@@ -40,15 +50,17 @@ def numbers(values) -> np.ndarray:
 
 
 def measured(values) -> tuple[float, ...]:
-    """How many values, how many of them unknown; of the others the mean, the slope in their order, the size.
+    """The numbers of COLUMNS for one column; unknown values count only in the first two.
 
-    Large ones count by their logarithm, so that none outweighs the others.
+    The weights are random numbers by position, so that values in another order have another weighted mean.
     """
     every = numbers(values)
-    known = np.arcsinh(every[np.isfinite(every)])
-    order = np.linspace(-1, 1, len(known))
-    means = (np.mean(one) if len(known) else 0.0 for one in (known, known * order, np.abs(known)))
-    return len(every), len(every) - len(known), *means
+    known = np.isfinite(every)
+    found, weights = every[known], np.random.default_rng(0).standard_normal(len(every))[known]
+    if not len(found):
+        return len(every), len(every), 0, 0, 0, 0, 0
+    means = found.mean(), (weights * found).mean()
+    return len(every), len(every) - len(found), *means, found.min(), np.median(found), found.max()
 
 
 class _Elements(HTMLParser):
@@ -104,18 +116,19 @@ def of_files(folder: Path) -> dict[str, Iterable]:
     return rows
 
 
-def check(name: str, rows: dict[str, Iterable], share: float = 0.01) -> None:
-    """Columns of under FEW words are as kept, others up to another processor's rounding; KEEP=1 keeps a change."""
+def check(name: str, rows: dict[str, Iterable], share: float = ROUNDING) -> None:
+    """Every column is as kept, up to another processor's rounding; KEEP=1 keeps a change."""
     rows = {name: values for name, values in rows.items() if len(values) and not BY_ROUNDING.search(name)}
     path = FOLDER / f"{name}.csv"
     found = pd.DataFrame(map(measured, rows.values()), index=rows, columns=COLUMNS)
     kept = pd.read_csv(path, index_col=0)
     every = found.index.union(kept.index)
     now, before = found.reindex(every), kept.reindex(every)
-    exact = every.str.endswith(WORDS) & (before["values"] < FEW)
-    shares = np.where(exact, 0, share)[:, None]
-    limits = shares * before[["values", "values", "size", "size", "size"]] + ROUNDING
-    same = ((now - before).abs() <= limits.to_numpy()).all(axis=1)
+    size = before[["least", "most"]].abs().max(axis=1) + before["most"] - before["least"]
+    few_words = every.str.endswith(WORDS) & (before["values"] < FEW)
+    shares = np.where(every.str.contains(BY_DECISION) & ~few_words, DECISION, share)[:, None]
+    limits = shares * np.column_stack([before["values"]] * 2 + [size] * 5) + 1e-5
+    same = ((now - before).abs() <= limits).all(axis=1)
     changes = list(map(_change, every[~same], now[~same].to_numpy(), before[~same].to_numpy()))
     if os.environ.get("KEEP"):
         order = kept.index.intersection(found.index, sort=False).union(found.index, sort=False)
@@ -129,7 +142,5 @@ def _change(name: str, now: np.ndarray, kept: np.ndarray) -> str:
     """What differs of a column: "code/addition/interventions.parquet probability: mean 0.61, kept 0.58"."""
     if np.isnan(kept).all() or np.isnan(now).all():
         return f"{name}: {'new' if np.isnan(kept).all() else 'gone'}"
-    pairs = zip(COLUMNS, now, kept, strict=True)
-    return f"{name}: " + "; ".join(
-        f"{what} {one:.6g}, kept {other:.6g}" for what, one, other in pairs if one != other
-    )
+    numbers = [(what, f"{one:.6g}", f"{other:.6g}") for what, one, other in zip(COLUMNS, now, kept, strict=True)]
+    return f"{name}: " + "; ".join(f"{what} {one}, kept {other}" for what, one, other in numbers if one != other)

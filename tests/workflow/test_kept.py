@@ -11,7 +11,7 @@ from form_invariance.experiment.answers import method_of, read_answers
 @pytest.mark.parametrize("which", ["planted", "separate"])
 def test_a_run_makes_what_it_made(which, tmp_path_factory):
     run = getattr(planted_run, which)(tmp_path_factory)
-    kept.check(which, kept.of_files(run.results), 0.02)
+    kept.check(which, kept.of_files(run.results))
 
 
 def unordered(table):
