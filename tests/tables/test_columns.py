@@ -70,10 +70,7 @@ NOT_READ = {
         ("format", "operator", "layer", "within"), "for a user who looks for the cause of a deviation"
     ),
     "promoted_tokens": {"token": "for a user who needs the id, because two tokens may have the same text"},
-    "precision": dict.fromkeys(
-        ("dtype", "layer", "prompts", "candidates", "rank_correlation", "top", "overlap"),
-        "for a user who chooses a precision",
-    ),
+    "precision": {"candidates": "for a user who wants the sample size"},
     "residual_exchange": dict.fromkeys(
         ("donor_probability", "own_probability"), "for a user who asks how near an output was to another"
     ),
