@@ -102,11 +102,15 @@ def test_the_pages_numbers_are_the_tables(data, cells, tokens):
 def test_the_cells_of_an_operator_are_its_own(tmp_path, monkeypatch):
     """The files are not read: a path stands for its content."""
     found, seen = {("s", "+"): "of +", ("s", "-"): "of -"}, {}
-    monkeypatch.setattr(command, "matching_cells", lambda **given: (found, found if "rankings" in given else {}))
+    monkeypatch.setattr(
+        command, "matching_cells", lambda **given: (found, found if "ranking_tables" in given else {})
+    )
     monkeypatch.setattr(command, "common_keys", lambda *_: {"model": "m"})
     monkeypatch.setattr(command, "read_table", lambda path, _: path)
     monkeypatch.setattr(command, "browser_page", lambda model, models, cells, *_: seen.update(cells) or "")
-    given = (f"--{name}=x" for name in ("rankings", "neuron-effects", "heuristics", "maps", "promoted-tokens"))
+    given = (
+        f"--{name}=x" for name in ("ranking-tables", "neuron-effects", "heuristics", "maps", "promoted-tokens")
+    )
     words = ["browser", *given, "--row-activations", "--models=m", "--k=8", f"--output={tmp_path / 'x.html'}"]
     assert main([*words, '--asked={"+": "a + b", "-": "a - b"}']) == 0
     shown = {key: {name: one.ranking for name, one in cells.items()} for key, cells in seen.items()}

@@ -19,7 +19,7 @@ from form_invariance.tables.files import provenance_of
 
 FOLDER = Path(__file__).parents[1] / "data/kept"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-ROUNDING, DECISION, FEW = 2e-5, 5e-3, 3000
+ROUNDING, DECISION, FEW = 2e-4, 5e-3, 3000
 """How much another processor may change a number, as a share of the column's largest value and range."""
 BY_ROUNDING = re.compile(
     "shuffled|probe path stroke: #777777|contrasts.parquet (low|high|verdict|ratio|limit_error)"

@@ -5,7 +5,7 @@ PAGES += expand("<results>/browser/{model}.html", model=MODELS)
 
 rule browser:
     input:
-        rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
+        ranking_tables=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
         neuron_effects=NEURON_EFFECTS,
         heuristics=HEURISTICS,
         maps=every_grid_cell("<results>/{model}/{format}/{operator}/activation_maps.safetensors"),
@@ -29,6 +29,6 @@ rule browser:
         **table_job(mem_mb=4000),
     shell:
         "python -m form_invariance browser --models {params.models:q} --asked {params.asked:q}"
-        " --rankings {input.rankings:q} --neuron-effects {input.neuron_effects:q}"
+        " --ranking-tables {input.ranking_tables:q} --neuron-effects {input.neuron_effects:q}"
         " --heuristics {input.heuristics:q} --maps {input.maps:q} --row-activations {input.row_activations:q}"
         " --promoted-tokens {input.promoted_tokens:q} {params.k:q} --output {output:q} 2> {log:q}"

@@ -48,14 +48,12 @@ every_grid_cell = partial(expand, format=FORMATS, operator=list(GRIDS), allow_mi
 DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]
 # settings("seed", pairs="census_pairs") is --seed SEED --pairs CENSUS_PAIRS.
 settings = partial(settings_of, config)
-
 # What `all` makes: tables and figures, and pages. Each rule file adds its own.
 TARGETS, PAGES = [], []
-# The figures of a model, by name; and tables by stage: for the report's answers, and for the explained page.
+# The figures of a model, by name. By stage: tables of the report's answers (ABOUT: the models, unless all), and of the
+# explained page.
 Figure = namedtuple("Figure", ["stage", "tables"])
-FIGURES, ANSWERS, EXPLAINED = {}, {}, {}
-# The models that a stage answers about, unless these are all.
-ABOUT = {}
+FIGURES, ANSWERS, ABOUT, EXPLAINED = {}, {}, {}, {}
 FIGURE_KINDS = ["png", "svg", "pdf"]
 # Tables by prompt or pair, from which the contrasts are computed; and other contrasts that decide a question.
 MEASUREMENTS, DECIDING = [], []

@@ -18,7 +18,7 @@ def browser(
     *,
     models: list[str],
     asked: str,
-    rankings: Files,
+    ranking_tables: Files,
     neuron_effects: Files,
     heuristics: OtherFiles = (),
     maps: OtherFiles = (),
@@ -32,7 +32,7 @@ def browser(
     Args:
         models: names of all models, for links
         asked: by operator, what it asks in words, as JSON
-        rankings: ranking table of each cell
+        ranking_tables: ranking table of each cell
         neuron_effects: effects of single neurons in each cell
         heuristics: heuristics tables of the cells of expressions
         maps: their activation maps
@@ -42,11 +42,11 @@ def browser(
         output: HTML file
     """
     questions = json_object(asked, "--asked")
-    ranked, effects = matching_cells(rankings=rankings, neuron_effects=neuron_effects)
+    ranked, effects = matching_cells(ranking_tables=ranking_tables, neuron_effects=neuron_effects)
     labelled, mapped = matching_cells(heuristics=heuristics, maps=maps)
     rows = by_cell(row_activations)
     if ranked.keys() != labelled.keys() | rows.keys():
-        raise UserError("--heuristics or --row-activations must have a file for each cell of --rankings")
+        raise UserError("--heuristics or --row-activations must have a file for each cell of --ranking-tables")
     cells: dict[str, dict[str, CellTables]] = {operator: {} for operator in questions}
     for (name, operator), ranking in ranked.items():
         key = name, operator
@@ -58,5 +58,5 @@ def browser(
             rows=read_table(rows[key], ROW_ACTIVATIONS) if key in rows else None,
         )
     tokens = read_table(promoted_tokens, PROMOTED_TOKENS)
-    model = common_keys(*rankings)["model"]
+    model = common_keys(*ranking_tables)["model"]
     write_text(output, browser_page(model, models, cells, tokens, k, questions))
