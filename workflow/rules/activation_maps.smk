@@ -32,7 +32,7 @@ rule activation_maps:
         model_files="<results>/{model}/model_files.parquet",
         neurons="<results>/{model}/shared/{operator}/labelled_neurons.parquet",
     output:
-        "<results>/{model}/{format}/{operator}/activation_maps.safetensors",
+        maps="<results>/{model}/{format}/{operator}/activation_maps.safetensors",
         labelled_output="<results>/{model}/{format}/{operator}/labelled_maps.safetensors",
     log:
         "<results>/logs/activation_maps/{model}/{format}/{operator}.log",
@@ -52,4 +52,4 @@ rule activation_maps:
     shell:
         "python -m form_invariance activation-maps {params.model:q} --model-files {input.model_files:q}"
         " --neurons {input.neurons:q} --format {wildcards.format:q} {params.grid:q} --template={params.template:q}"
-        " {params.settings:q} --output {output[0]:q} --labelled-output {output.labelled_output:q} 2> {log:q}"
+        " {params.settings:q} --output {output.maps:q} --labelled-output {output.labelled_output:q} 2> {log:q}"

@@ -15,7 +15,7 @@ rule agreement:
         heuristics=every_format("<results>/{model}/{format}/{operator}/heuristics.parquet"),
         maps=every_format("<results>/{model}/{format}/{operator}/activation_maps.safetensors"),
     output:
-        "<results>/{model}/shared/{operator}/agreement.parquet",
+        table="<results>/{model}/shared/{operator}/agreement.parquet",
         labelled_output="<results>/{model}/shared/{operator}/labelled.parquet",
         correlation_output="<results>/{model}/shared/{operator}/activation_correlation.parquet",
     log:
@@ -31,6 +31,6 @@ rule agreement:
         **table_job(mem_mb=2000, minutes=20),
     shell:
         "python -m form_invariance agreement --neurons {input.neurons:q}"
-        " --heuristics {input.heuristics:q} --maps {input.maps:q} {params.settings:q} --output {output[0]:q}"
+        " --heuristics {input.heuristics:q} --maps {input.maps:q} {params.settings:q} --output {output.table:q}"
         " --labelled-output {output.labelled_output:q} --correlation-output {output.correlation_output:q}"
         " 2> {log:q}"

@@ -1,14 +1,15 @@
 """The questions of the report about a model, answered from its tables."""
 
-
-def answers_about(wildcards) -> dict[str, list[str]]:
-    """The tables that answer the questions about a model, by stage."""
-    return {stage: tables for stage, tables in ANSWERS.items() if wildcards.model in ABOUT.get(stage, MODELS)}
+# The tables that answer the questions about a model, by stage.
+ANSWERED = {
+    model: {stage: tables for stage, tables in ANSWERS.items() if model in ABOUT.get(stage, MODELS)}
+    for model in MODELS
+}
 
 
 rule answers:
     input:
-        lambda wildcards: list(dict.fromkeys(chain(*answers_about(wildcards).values()))),
+        lambda wildcards: list(dict.fromkeys(chain(*ANSWERED[wildcards.model].values()))),
     output:
         "<results>/{model}/answers.json",
     log:
@@ -21,10 +22,10 @@ rule answers:
         # The report prints what the stages say of themselves.
         code=lambda wildcards: source_digest(
             "answers",
-            *[part_of(stage, "answer") for stage in answers_about(wildcards)],
-            text="".join(map(method_of, answers_about(wildcards))),
+            *[part_of(stage, "answer") for stage in ANSWERED[wildcards.model]],
+            text="".join(map(method_of, ANSWERED[wildcards.model])),
         ),
-        stages=lambda wildcards: list(answers_about(wildcards)),
+        stages=lambda wildcards: list(ANSWERED[wildcards.model]),
         k=settings(k="k_shown"),
     resources:
         **table_job(mem_mb=1000, minutes=3),

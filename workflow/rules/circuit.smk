@@ -10,7 +10,7 @@ rule circuit:
     input:
         effects=EFFECTS,
     output:
-        "<results>/{model}/shared/{operator}/circuit.parquet",
+        table="<results>/{model}/shared/{operator}/circuit.parquet",
         halves_output="<results>/{model}/shared/{operator}/circuit_halves.parquet",
     log:
         "<results>/logs/circuit/{model}/{operator}.log",
@@ -24,7 +24,7 @@ rule circuit:
     resources:
         **table_job(mem_mb=2000, minutes=3),
     shell:
-        "python -m form_invariance circuit --effects {input.effects:q} {params.settings:q} --output {output[0]:q}"
+        "python -m form_invariance circuit --effects {input.effects:q} {params.settings:q} --output {output.table:q}"
         " --halves-output {output.halves_output:q} 2> {log:q}"
 
 

@@ -41,7 +41,7 @@ rule dataset:
             if other != wildcards.operator
         ],
     output:
-        "<results>/{model}/{format}/{operator}/dataset.parquet",
+        table="<results>/{model}/{format}/{operator}/dataset.parquet",
         corrupt_output="<results>/{model}/{format}/{operator}/corrupt.parquet",
     log:
         "<results>/logs/dataset/{model}/{format}/{operator}.log",
@@ -56,5 +56,5 @@ rule dataset:
         **table_job(mem_mb=1000, minutes=3),
     shell:
         "python -m form_invariance dataset --census {input.census:q} --other-censuses {input.other_censuses:q}"
-        " {params.settings:q} --output {output[0]:q} --corrupt-output {output.corrupt_output:q}"
+        " {params.settings:q} --output {output.table:q} --corrupt-output {output.corrupt_output:q}"
         " 2> {log:q}"

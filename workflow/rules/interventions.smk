@@ -18,7 +18,7 @@ rule interventions:
         template_mean_cache="<results>/{model}/{format}/{operator}/mean_cache.safetensors",
         ranking_table="<results>/{model}/{format}/{operator}/ranking.parquet",
     output:
-        "<results>/{model}/{format}/{operator}/interventions.parquet",
+        table="<results>/{model}/{format}/{operator}/interventions.parquet",
         prompts_output="<results>/{model}/{format}/{operator}/interventions_prompts.parquet",
     log:
         "<results>/logs/interventions/{model}/{format}/{operator}.log",
@@ -36,5 +36,5 @@ rule interventions:
         "python -m form_invariance interventions {params.model:q} --model-files {input.model_files:q}"
         " --dataset {input.dataset:q} --circuit {input.circuit:q} --circuit-halves {input.circuit_halves:q}"
         " --format-mean-cache {input.format_mean_cache:q} --template-mean-cache {input.template_mean_cache:q}"
-        " --ranking-table {input.ranking_table:q} {params.settings:q} --output {output[0]:q}"
+        " --ranking-table {input.ranking_table:q} {params.settings:q} --output {output.table:q}"
         " --prompts-output {output.prompts_output:q} 2> {log:q}"

@@ -7,7 +7,7 @@ rule mean_cache:
         censuses=every_operator("<results>/{model}/{format}/{operator}/census.parquet"),
         exclude=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
     output:
-        "<results>/{model}/{format}/mean_cache.safetensors",
+        mean_cache="<results>/{model}/{format}/mean_cache.safetensors",
         template_outputs=every_operator("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
     log:
         "<results>/logs/mean_cache/{model}/{format}.log",
@@ -24,4 +24,4 @@ rule mean_cache:
     shell:
         "python -m form_invariance mean-cache {params.model:q} --model-files {input.model_files:q}"
         " --censuses {input.censuses:q} --exclude {input.exclude:q} {params.settings:q}"
-        " --output {output[0]:q} --template-outputs {output.template_outputs:q} 2> {log:q}"
+        " --output {output.mean_cache:q} --template-outputs {output.template_outputs:q} 2> {log:q}"

@@ -5,7 +5,7 @@ TARGETS += expand("<results>/{model}/model_files.parquet", model=MODELS)
 
 rule model_files:
     output:
-        "<results>/{model}/model_files.parquet",
+        table="<results>/{model}/model_files.parquet",
         tokenizer_output="<results>/{model}/tokenizer.json",
     log:
         "<results>/logs/model_files/{model}.log",
@@ -31,4 +31,4 @@ rule model_files:
         },
     shell:
         "python -m form_invariance model-files {params.model:q} --model-name {wildcards.model:q}"
-        " --output {output[0]:q} --tokenizer-output {output.tokenizer_output:q} 2> {log:q}"
+        " --output {output.table:q} --tokenizer-output {output.tokenizer_output:q} 2> {log:q}"

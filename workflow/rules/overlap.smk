@@ -15,7 +15,7 @@ rule overlap:
     input:
         effects=EFFECTS,
     output:
-        "<results>/{model}/shared/{operator}/overlap.parquet",
+        table="<results>/{model}/shared/{operator}/overlap.parquet",
         reliability_output="<results>/{model}/shared/{operator}/reliability.parquet",
     log:
         "<results>/logs/overlap/{model}/{operator}.log",
@@ -30,7 +30,7 @@ rule overlap:
         **table_job(mem_mb=4000, minutes=30),
     shell:
         "python -m form_invariance overlap --effects {input.effects:q} {params.settings:q}"
-        " --output {output[0]:q} --reliability-output {output.reliability_output:q} 2> {log:q}"
+        " --output {output.table:q} --reliability-output {output.reliability_output:q} 2> {log:q}"
 
 
 rule operator_overlap:
@@ -42,7 +42,7 @@ rule operator_overlap:
         datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
         corrupt_tables=every_cell("<results>/{model}/{format}/{operator}/corrupt.parquet"),
     output:
-        OPERATOR_OVERLAP,
+        table=OPERATOR_OVERLAP,
         differing_output=DIFFERING,
         correlation_output=FORMAT_CORRELATION,
     log:
@@ -60,5 +60,5 @@ rule operator_overlap:
         "python -m form_invariance operator-overlap --effects {input.effects:q}"
         " --variant-effects {input.variant_effects:q} --datasets {input.datasets:q}"
         " --corrupt-tables {input.corrupt_tables:q} {params.settings:q}"
-        " --output {output[0]:q} --differing-output {output.differing_output:q}"
+        " --output {output.table:q} --differing-output {output.differing_output:q}"
         " --correlation-output {output.correlation_output:q} 2> {log:q}"

@@ -11,7 +11,7 @@ rule patching:
         corrupt_table="<results>/{model}/{format}/{operator}/corrupt.parquet",
         attribution="<results>/{model}/{format}/{operator}/attribution.parquet",
     output:
-        "<results>/{model}/{format}/{operator}/indirect_effects.safetensors",
+        effects="<results>/{model}/{format}/{operator}/indirect_effects.safetensors",
         ranking_output="<results>/{model}/{format}/{operator}/ranking.parquet",
     log:
         "<results>/logs/patching/{model}/{format}/{operator}.log",
@@ -28,4 +28,4 @@ rule patching:
     shell:
         "python -m form_invariance patching {params.model:q} --model-files {input.model_files:q}"
         " --dataset {input.dataset:q} --corrupt-table {input.corrupt_table:q} --attribution {input.attribution:q}"
-        " {params.settings:q} --output {output[0]:q} --ranking-output {output.ranking_output:q} 2> {log:q}"
+        " {params.settings:q} --output {output.effects:q} --ranking-output {output.ranking_output:q} 2> {log:q}"

@@ -48,7 +48,7 @@ rule residual_contrasts:
     input:
         RESIDUAL_EXCHANGES,
     output:
-        RESIDUAL["contrasts"],
+        table=RESIDUAL["contrasts"],
         shares_output=RESIDUAL["shares"],
         layers_output=RESIDUAL["layers"],
     log:
@@ -64,5 +64,5 @@ rule residual_contrasts:
         **table_job(mem_mb=1000),
     shell:
         "python -m form_invariance residual-contrasts --tables {input:q} {params.settings:q}"
-        " --shares-output {output.shares_output:q} --layers-output {output.layers_output:q} --output {output[0]:q}"
+        " --shares-output {output.shares_output:q} --layers-output {output.layers_output:q} --output {output.table:q}"
         " 2> {log:q}"
