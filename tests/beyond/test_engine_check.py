@@ -11,7 +11,7 @@ import torch
 from conftest import FAMILIES, at_night
 from form_invariance.beyond.engine_check import compute
 from form_invariance.beyond.engine_check.hooked import hooked_values
-from form_invariance.beyond.engine_check.sample import NO_LAYER, Sample, build_samples, choose_neurons
+from form_invariance.beyond.engine_check.sample import NO_LAYER, CheckedPrompts, build_samples, choose_neurons
 from form_invariance.beyond.engine_check.transformer_lens_bridge import boot
 from form_invariance.errors import UserError
 from form_invariance.experiment import ablation
@@ -49,7 +49,7 @@ def sample_of(model, prompts=3, length=13):
     means = MeanCache([mean.to(model.dtype) for mean in means], [], [], torch.ones(length - 1))
     given = {"tokens": clean, "answers": answers, "partners": partners, "donors": tokens(prompts, length - 2)}
     late = {"layers": range(FIRST, c.n_layers), "neurons": neurons, "neuron_set": neuron_set}
-    return Sample(**given, **late, means=means, bos=True)
+    return CheckedPrompts(**given, **late, means=means, bos=True)
 
 
 IN_BFLOAT16 = at_night([(name, "bfloat16") for name in ("gemma2", *sorted({*FAMILIES} - {"gemma2"}))])

@@ -23,7 +23,7 @@ from form_invariance.beyond.specificity.answer import answer
 from form_invariance.beyond.specificity.compute import sets_of, task_rows
 from form_invariance.beyond.specificity.figure import tasks as tasks_figure
 from form_invariance.beyond.specificity.plain_text import PLAIN_TEXT
-from form_invariance.beyond.specificity.tasks import Task, other_task, text_task
+from form_invariance.beyond.specificity.tasks import TaskPrompts, other_task, text_task
 from form_invariance.errors import UserError
 from form_invariance.experiment.answers import percent
 from form_invariance.experiment.contrasts import verdicts
@@ -68,7 +68,7 @@ def test_rows_of_a_task_equal_hooks(tiny, run, tiny_folder, center):
     model, tokenizer = tiny
     tokens, answers, means = prepare(model, tokenizer, "word")
     plain = plain_means(tiny_folder, tokenizer, CACHE_PROMPTS["word"], 4)[2:]
-    task = Task("counting", tokens, answers, means, [("counting", place) for place in range(len(tokens))])
+    task = TaskPrompts("counting", tokens, answers, means, [("counting", place) for place in range(len(tokens))])
     rng = np.random.default_rng(3)
     cells = product(("word", "code"), ("one", "two"))
     ranks = ranks_by({cell: rng.normal(size=(2, 2, 6, run.width)) for cell in cells})

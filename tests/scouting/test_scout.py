@@ -25,7 +25,7 @@ from form_invariance.problems.templates import check_fields, fill
 from form_invariance.scouting import lowering, proposal, questions, scout_command, sizes, trial, writing
 from form_invariance.scouting.choice import choose, is_enough, left_out, search, untried
 from form_invariance.scouting.other_tasks import other_tasks
-from form_invariance.scouting.questions import Question, draw
+from form_invariance.scouting.questions import AskedQuestion, draw
 from form_invariance.scouting.wordings import of_table, with_examples
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.workflow import config_check
@@ -56,7 +56,7 @@ def test_the_wording_that_the_model_knows_is_chosen():
         "code": (KNOWN["code"], ">>> {a} + {b} == "),
         "word": ("Ann has {a} pens and gets {b} more. Now she has ",),
     }
-    asked = Question("addition", Arithmetic("a + b", OperandRange(6, 99, 3, 99)), wordings)
+    asked = AskedQuestion("addition", Arithmetic("a + b", OperandRange(6, 99, 3, 99)), wordings)
     unknown = replace(asked, wordings=dict.fromkeys(wordings, ("sum of {a} and {b}: ",)))
     chosen, trials = search(run.model, run.tokenizer, {"unknown": [unknown], "known": [asked]}, 0)
     found = trials[trials["chosen"]]
@@ -99,7 +99,7 @@ def test_the_configuration_of_a_table_runs_as_it_is(sums, tmp_path, capsys, monk
 
 
 def test_the_first_digit_is_the_one_with_the_highest_place():
-    question = Question("sum", Arithmetic("a + b", OperandRange()), {}, digits=3)
+    question = AskedQuestion("sum", Arithmetic("a + b", OperandRange()), {}, digits=3)
     assert writing.operators_of(question) == {"sum_hundreds": 0, "sum_tens": 1, "sum_units": 2}
 
 
@@ -107,7 +107,7 @@ def test_a_trial_is_as_good_as_its_worst_digit(packaged, monkeypatch):
     right = np.array([[True, False], [True, True]])
     monkeypatch.setattr(trial, "ask_every_digit", lambda *_: {"correct": right})
     task = Arithmetic("a + b", OperandRange(10, 99, 10, 99), 1)
-    question = Question("sum", task, {"symbolic": ("{a}+{b}=",)}, digits=2)
+    question = AskedQuestion("sum", task, {"symbolic": ("{a}+{b}=",)}, digits=2)
     (row,) = trial.trials(None, packaged["embedded-digits"][1], [question], 0, [0]).to_dict("records")
     assert (row["misfit"], row["right"], row["by_digit"]) == ("", 0.5, [1.0, 0.5])
 
@@ -121,7 +121,7 @@ def test_hopeless_wordings_end_early_and_trials_end_in_time(packaged, monkeypatc
 
     monkeypatch.setattr(trial, "ask", ask)
     wordings = {"x": ("{a}+{b}=", "{a} {b} is "), "y": ("{a} and {b}=",)}
-    question = Question("sum", Arithmetic("a + b", OperandRange(6, 99, 3, 99)), wordings)
+    question = AskedQuestion("sum", Arithmetic("a + b", OperandRange(6, 99, 3, 99)), wordings)
     given = [None, packaged["embedded-shared"][1], [question], 0, [0]]
     every = trial.trials(*given)
     assert asked == [8, 16, 8, 16, 8]
@@ -201,7 +201,7 @@ def test_a_level_that_is_good_enough_is_taken_and_else_the_hardest_with_the_most
     tried = iter(trials_of({name: {"+": share} for name in "xy"}) for share in shares.values())
     monkeypatch.setattr("form_invariance.scouting.choice.trials", lambda *_: next(tried).assign(misfit=""))
     task = Arithmetic("a + b", OperandRange(6, 99, 3, 99))
-    levels = {name: [Question("+", replace(task, digit=number), {})] for number, name in enumerate(shares)}
+    levels = {name: [AskedQuestion("+", replace(task, digit=number), {})] for number, name in enumerate(shares)}
     found, trials = search(None, None, levels, 0)
     assert found == levels[level]
     assert set(trials.loc[trials["chosen"], "level"]) == {level}
@@ -272,7 +272,7 @@ def test_an_example_has_the_space_that_the_tokens_of_its_answer_have():
 @pytest.mark.parametrize("operator", list(questions.EXPRESSIONS))
 def test_examples_are_right_and_no_problems(operator, raw_tokenizer):
     expression, tokenizer = questions.EXPRESSIONS[operator], PromptTokenizer(raw_tokenizer, None)
-    examples, problems = draw(Question(operator, Arithmetic(expression, OperandRange(6, 99, 3, 99)), {}), 3)
+    examples, problems = draw(AskedQuestion(operator, Arithmetic(expression, OperandRange(6, 99, 3, 99)), {}), 3)
     shown, asked = ([*map(tuple, some[["a", "b", "answer"]].to_numpy())] for some in (examples, problems))
     assert len(shown) == examples["answer"].nunique() == max(questions.EXAMPLES)
     assert not {*shown} & {*asked}
@@ -363,7 +363,7 @@ def test_a_mistake_is_refused_before_anything_is_tried(sums, capsys, monkeypatch
 def digits_experiment():
     """Three digits, two operators, three formats, many tasks."""
     task = Arithmetic("a + b", OperandRange(100, 999, 100, 999), 2)
-    asked = [Question("sum", task, {}, 3), Question("less", replace(task, expression="a - b"), {}, 3)]
+    asked = [AskedQuestion("sum", task, {}, 3), AskedQuestion("less", replace(task, expression="a - b"), {}, 3)]
     right = {"x": (0.9, 0.7), "y": (0.9, 0.8), "z": (0.6, 0.5)}
     shares = {name: {"sum": [sums], "less": [differences]} for name, (sums, differences) in right.items()}
     chosen = trials_of(shares).assign(template="{a}?{b}=", by_digit=[[0.9]] * 6)

@@ -7,7 +7,7 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics import activations, baselines, pairs
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
-from form_invariance.stages.heuristics.baselines import MIXED, directions, labelled_neurons, mean_effects
+from form_invariance.stages.heuristics.baselines import MIXED_NEURONS, directions, labelled_neurons, mean_effects
 from form_invariance.stages.heuristics.names import DIRECTION, MATCHED_BASELINES, NOISE, SHARED
 from form_invariance.stages.heuristics.pairs import grid_prompts, make_grid
 from form_invariance.stages.heuristics.smoothness import random_maps
@@ -98,7 +98,9 @@ def test_every_population_has_maps_of_its_own(tiny, monkeypatch):
     noise = random_maps(grid, 3, generator(5, "smooth-noise", "addition/{a}+{b}="))
     mixtures = {}
     for layer, count in ((1, 1), (3, 2)):
-        mixed = np.sort(generator(5, "directions", "addition", layer).choice(width, size=MIXED, replace=False))
+        mixed = np.sort(
+            generator(5, "directions", "addition", layer).choice(width, size=MIXED_NEURONS, replace=False)
+        )
         mixtures[layer] = directions(*of(layer, mixed), count, 5, "addition", layer)
     for place, (kind, layer, neuron) in enumerate(rows.itertuples(index=False)):
         if kind == NOISE:

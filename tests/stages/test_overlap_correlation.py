@@ -7,7 +7,7 @@ from scipy.stats import rankdata
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.membership import Effects
-from form_invariance.stages.overlap.correlation import Measured, answers_of, format_correlation_table
+from form_invariance.stages.overlap.correlation import CellEffects, answers_of, format_correlation_table
 from form_invariance.statistics import bootstrap_weights, resampled_interval
 from form_invariance.tables.columns import EVERY_LAYER
 
@@ -52,7 +52,7 @@ def test_every_value_equals_plain_loops():
         for name in "scw":
             some = {layer: rng.permutation(len(values))[:-2] for layer, values in own.items()}
             effects = {layer: own[layer][some[layer]] + rng.normal(size=(2, 9, len(some[layer]))) for layer in own}
-            every[name, operator] = Measured(Effects(effects, some, 20), rng.integers(60, size=(3, 9)))
+            every[name, operator] = CellEffects(Effects(effects, some, 20), rng.integers(60, size=(3, 9)))
     table = format_correlation_table(every, RESAMPLES, SEED).set_index(["operator", "layer", "formats"])
     for operator, layers in product("+-", [(3,), (4,), (3, 4)]):
         cells = {key: cell for key, cell in every.items() if key[1] == operator}
@@ -86,7 +86,7 @@ def simulated(seed, rho=1.0, prompt=1.0, partner=2.0, prompts=40):
         values = true[name] + prompt * rng.normal(size=(prompts, 300))
         values = values + partner * rng.normal(size=(prompts, 300))[partners]
         answers = 1000 * number + np.vstack([np.arange(prompts), partners])
-        cells[name, "+"] = Measured(Effects({3: values}, {3: np.arange(300)}, 1000), answers)
+        cells[name, "+"] = CellEffects(Effects({3: values}, {3: np.arange(300)}, 1000), answers)
     return cells, true
 
 
@@ -103,7 +103,7 @@ def test_the_corrected_correlation_is_the_true_one(rho):
 
 
 def test_what_is_not_known_is_not_corrected():
-    equal = Measured(Effects({3: np.full((2, 4, 9), 0.5)}, {3: np.arange(9)}, 9), np.arange(12).reshape(3, 4))
+    equal = CellEffects(Effects({3: np.full((2, 4, 9), 0.5)}, {3: np.arange(9)}, 9), np.arange(12).reshape(3, 4))
     table = format_correlation_table({(name, "+"): equal for name in "sc"}, 2, 0)
     assert table[["pearson", "spearman", "corrected"]].isna().all(axis=None)
     for cells, _ in (simulated(1, prompts=1), simulated(1, prompts=2), simulated(0, prompt=12.0)):

@@ -118,7 +118,7 @@ def plain_overlaps(cells, k):
 
 def test_the_values_equal_plain_sets(monkeypatch):
     """A variant is compared only with the cell of its format and operator."""
-    monkeypatch.setattr(jaccard, "HALVES", REPEATS)
+    monkeypatch.setattr(jaccard, "SPLITS", REPEATS)
     cells = grid(lambda form, operator: [(operator, 6), (form, 6)], noise=1.0)
     others = ("symbolic~1", "sum"), ("symbolic~2", "sum"), ("word~1", "difference")
     variants = {}

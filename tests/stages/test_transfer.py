@@ -23,7 +23,7 @@ from form_invariance.stages.transfer.conditions import Condition, Group, pair_ce
 from form_invariance.stages.transfer.copies import answers_of_donors, right_copies, with_copies
 from form_invariance.stages.transfer.directions import RATES, permuted, transfer_tables
 from form_invariance.stages.transfer.names import CEILINGS, NO_DONOR, NONE, OTHER_NEURONS, RESIDUAL
-from form_invariance.stages.transfer.neuron_sets import Measured, neuron_sets
+from form_invariance.stages.transfer.neuron_sets import FormatValues, neuron_sets
 
 DRAWS = Draws(random=5, matched=3, seed=0)
 
@@ -152,7 +152,7 @@ def test_every_set_has_its_neurons(run):
     rng, formats = np.random.default_rng(0), {}
     for name in ("symbolic", "word"):
         rank = np.stack([rng.permutation(run.width) + 1.0 for _ in run.late])
-        formats[name] = Measured(rng.random(rank.shape), -rank / run.width, rank)
+        formats[name] = FormatValues(rng.random(rank.shape), -rank / run.width, rank)
     ks, sizes = [4, 9, 60], [3, 6, 60]
     order = np.stack([rng.permutation(run.width) for _ in run.late])
     circuits = {k: order < size for k, size in zip(ks, sizes, strict=True)}
@@ -182,7 +182,7 @@ def test_every_set_has_its_neurons(run):
 def test_the_matched_control_follows_the_target(run):
     order = np.tile(np.arange(run.width, dtype=float), (2, 1))
     turned, unknown = order[:, ::-1], np.full_like(order, np.nan)
-    formats = {"symbolic": Measured(order, order, order + 1), "word": Measured(turned, unknown, order + 1)}
+    formats = {"symbolic": FormatValues(order, order, order + 1), "word": FormatValues(turned, unknown, order + 1)}
     # The circuit has the ten neurons that are largest in one format and smallest in the other.
     sets = neuron_sets(run, {10: order >= run.width - 10}, {}, formats, "addition", DRAWS)
     for target, donor in (("symbolic", "word"), ("word", "symbolic")):

@@ -23,7 +23,7 @@ from form_invariance.stages.transfer.answer import answer
 from form_invariance.stages.transfer.conditions import plan
 from form_invariance.stages.transfer.copies import answers_of_donors, right_copies, with_copies
 from form_invariance.stages.transfer.directions import transfer_tables
-from form_invariance.stages.transfer.neuron_sets import Measured, neuron_sets
+from form_invariance.stages.transfer.neuron_sets import FormatValues, neuron_sets
 from form_invariance.stages.transfer.table import TRANSFER
 from form_invariance.tables.columns import ALL
 
@@ -119,7 +119,7 @@ def built(request, tmp_path_factory):
     circuits = {PLANTED: np.stack([np.isin(numbers, planted["word", layer]) for layer in LATE])}
     rank = np.stack([numbers + 1.0] * len(LATE))
     variance = np.random.default_rng(0).random(rank.shape)
-    formats = dict.fromkeys(FORMATS, Measured(variance, -rank / WIDTH, rank))
+    formats = dict.fromkeys(FORMATS, FormatValues(variance, -rank / WIDTH, rank))
     sets = neuron_sets(run, circuits, {}, formats, "addition", Draws(5, 2, 0))
     means = {
         name: last_token_means(run.model, run.tokens(census["prompt"].tolist()), run.first).last_token(run.first)

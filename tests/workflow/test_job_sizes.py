@@ -24,7 +24,7 @@ def test_a_gpu_is_seen_by_its_device(tmp_path, monkeypatch, name):
 def test_a_models_name_tells_its_parameters():
     for source, number in (("nobody/Meta-Llama-3-8B", 8e9), ("nobody/pythia-160m", 160e6)):
         assert job_sizes.parameters({"source": source}) == number
-    assert job_sizes.parameters({"source": "nobody/gpt2"}) == job_sizes.UNKNOWN
+    assert job_sizes.parameters({"source": "nobody/gpt2"}) == job_sizes.ASSUMED_PARAMETERS
 
 
 def test_more_for_larger_models_and_later_attempts():
@@ -83,7 +83,7 @@ def asked(config, rule, wildcards, attempt=1):
 @pytest.mark.parametrize("config", [CONFIG, CONFIG | {"train_prompts": 1000, "candidates": 8192}])
 def test_a_job_asks_for_more_than_twice_the_time_that_plan_expects(tmp_path, config, rule):
     for wildcards in ({"model": "m", "format": "word", "operator": "addition"}, {"model": "m"}):
-        job = plan.Job(rule, wildcards, "b.tsv", "", True)
+        job = plan.PlannedJob(rule, wildcards, "b.tsv", "", True)
         (seconds,) = plan.make([job], [job], tmp_path, config)["seconds"]
         assert 10 + 2 * seconds / 60 < asked(config, rule, wildcards) < 12 + 3 * seconds / 60
         assert asked(config, rule, wildcards, 2) == 2 * asked(config, rule, wildcards)

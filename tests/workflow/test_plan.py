@@ -50,7 +50,7 @@ def test_jobs_of_a_dry_run_and_their_hours_by_past_runs(tmp_path):
     assert (census.rule, census.wildcards["model"], census.reason) == ("census", "m", plan.NOT_THERE)
     assert census.on_gpu
     assert not dataset.on_gpu
-    other = plan.Job("census", census_of("code"), "results/benchmarks/census/m/code/addition.tsv", "", True)
+    other = plan.PlannedJob("census", census_of("code"), "results/benchmarks/census/m/code/addition.tsv", "", True)
 
     def shown():
         return plan.table(plan.make(pending, [*pending, other], tmp_path, CONFIG, None))
@@ -81,7 +81,7 @@ def census_of(form):
 def test_a_jobs_time_by_its_operations_and_by_the_models_past_rate(tmp_path):
     """The estimate is operations over rate, and the reading; a model's past job sets the rate of its others."""
     census, patching = (
-        plan.Job(rule, census_of("word"), f"results/benchmarks/{rule}/m/word/addition.tsv", "", True)
+        plan.PlannedJob(rule, census_of("word"), f"results/benchmarks/{rule}/m/word/addition.tsv", "", True)
         for rule in ("census", "patching")
     )
     work = {rule: job_costs.operations(rule, CONFIG, "m", census_of("word")) for rule in ("census", "patching")}
@@ -91,7 +91,7 @@ def test_a_jobs_time_by_its_operations_and_by_the_models_past_rate(tmp_path):
         return plan.make([], [census, patching], tmp_path, CONFIG, rate)["seconds"].tolist()
 
     assert seconds(1e12) == pytest.approx([work[rule] / 1e12 + reading for rule in work])
-    assert seconds() == pytest.approx([work[rule] / job_costs.RATES["float32"] + reading for rule in work])
+    assert seconds() == pytest.approx([work[rule] / job_costs.FLOP_RATES["float32"] + reading for rule in work])
     benchmark(tmp_path, "census/m/word/addition.tsv", 100)
     assert seconds() == pytest.approx([100, work["patching"] / (work["census"] / 100) + reading])
 
@@ -100,10 +100,10 @@ def test_long_jobs_on_tables_have_hours_and_several_processes(tmp_path):
     config = config_check.load(ROOT / "config/paper.yaml")
     config = {**config_check.load(ROOT / "config/config.yaml"), **config, "k_shown": 2000}
     jobs = [
-        plan.Job(rule, {"model": "llama-3-8b"} if rule != "heuristic_null" else {}, rule, "", False)
+        plan.PlannedJob(rule, {"model": "llama-3-8b"} if rule != "heuristic_null" else {}, rule, "", False)
         for rule in job_costs.table_seconds(config, "llama-3-8b")
     ]
-    jobs.append(plan.Job("dataset", {"model": "llama-3-8b"}, "dataset", "", False))
+    jobs.append(plan.PlannedJob("dataset", {"model": "llama-3-8b"}, "dataset", "", False))
     found = plan.make(jobs, jobs, tmp_path, config).set_index("rule")
     labels = found["seconds"]["heuristics"]
     shared = config["k_shown"] / 2 * 16

@@ -125,7 +125,7 @@ def line_grid(
         others: further entries of the legend.
     """
     names = _in_order(table, looks)
-    grid = style.Grid(
+    grid = style.PanelGrid(
         table,
         row=row,
         col=col,

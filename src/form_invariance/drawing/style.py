@@ -121,10 +121,10 @@ def panels(
     return figure, figure.subplots(rows, columns, squeeze=False, gridspec_kw=ratios)
 
 
-class Grid(sns.FacetGrid):  # type: ignore[misc]
+class PanelGrid(sns.FacetGrid):  # type: ignore[misc]
     """A grid of panels that is laid out once, when it is finished; seaborn would lay it out after every step."""
 
-    def tight_layout(self, *args: object, **kwargs: object) -> "Grid":
+    def tight_layout(self, *args: object, **kwargs: object) -> "PanelGrid":
         """Leave the layout as it is."""
         return self
 

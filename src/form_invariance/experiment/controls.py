@@ -18,7 +18,7 @@ NEAREST = 10
 """A matched control is drawn among this many nearest neurons outside the circuit."""
 NOT_DRAWN = -1
 """The value of `seed` in rows of sets that are not drawn."""
-Values = TypeVar("Values")
+NeuronValues = TypeVar("NeuronValues")
 """Values of all late neurons: an array (late layers, m), or arrays (m,) by layer."""
 
 
@@ -76,7 +76,7 @@ def with_half_means(
         yield cache, renamed
 
 
-def matching_values(variance: Values, effects: Values) -> dict[str, Values]:
+def matching_values(variance: NeuronValues, effects: NeuronValues) -> dict[str, NeuronValues]:
     """The values that controls are matched by, under the names of `Kind.matched_by`; NaN = not available.
 
     Args:

@@ -12,7 +12,7 @@ from form_invariance.library.tables import shown, whole
 from form_invariance.scouting import questions
 from form_invariance.scouting.choice import SAME, counts_of, search
 
-Templates = Mapping[str | tuple[str, str], str | Sequence[str]]
+GivenTemplates = Mapping[str | tuple[str, str], str | Sequence[str]]
 """One or several wordings: by format for all operators, or by (format, operator)."""
 
 
@@ -20,7 +20,7 @@ Templates = Mapping[str | tuple[str, str], str | Sequence[str]]
 def scout(
     model: Run,
     tables: str | Path | Sequence[str | Path] = (),
-    templates: Templates | None = None,
+    templates: GivenTemplates | None = None,
     seed: int = 0,
     examples: str | int = SAME,
 ) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import pandas as pd
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import Decoder
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.scouting.questions import EXAMPLES, MOST_EXAMPLES, PROBLEMS, Question
+from form_invariance.scouting.questions import EXAMPLES, MOST_EXAMPLES, PROBLEMS, AskedQuestion
 from form_invariance.scouting.trial import trials
 
 FEWEST = 0.3
@@ -37,12 +37,12 @@ def counts_of(examples: str | int) -> Sequence[int]:
 def search(
     model: Decoder,
     tokenizer: PromptTokenizer,
-    levels: Mapping[str, Sequence[Question]],
+    levels: Mapping[str, Sequence[AskedQuestion]],
     seed: int,
     examples: str | int = SAME,
     show: Callable[[pd.DataFrame], object] = lambda _: None,
     longest: float = math.inf,
-) -> tuple[list[Question], pd.DataFrame]:
+) -> tuple[list[AskedQuestion], pd.DataFrame]:
     """Try the questions of one level after another, until a level is good enough (`is_enough`).
 
     Args:
@@ -82,7 +82,7 @@ def search(
     return chosen_questions, all_trials
 
 
-def _too_little(tried: pd.DataFrame, levels: Mapping[str, Sequence[Question]]) -> str:
+def _too_little(tried: pd.DataFrame, levels: Mapping[str, Sequence[AskedQuestion]]) -> str:
     """The error message if no level has enough right answers: the best trial of each format."""
     fits = tried[tried["misfit"] == ""]
     if fits.empty:
@@ -153,7 +153,7 @@ def left_out(trials: pd.DataFrame, chosen_trials: pd.DataFrame) -> list[str]:
     return [f"{name}: {_worst(tried, pairs)}" for name, pairs in cells.items() if name not in kept]
 
 
-def untried(questions: Sequence[Question], trials: pd.DataFrame, examples: str | int) -> list[str]:
+def untried(questions: Sequence[AskedQuestion], trials: pd.DataFrame, examples: str | int) -> list[str]:
     """A sentence if a level has fewer trials than its questions ask for."""
     wordings = sum(len(texts) for question in questions for texts in question.wordings.values())
     total = wordings * len(counts_of(examples))

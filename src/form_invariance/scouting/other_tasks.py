@@ -8,7 +8,7 @@ from form_invariance.errors import UserError
 from form_invariance.problems.configured import check_other_task, task_of
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic
-from form_invariance.scouting.questions import Question
+from form_invariance.scouting.questions import AskedQuestion
 from form_invariance.scouting.wordings import of_arithmetic
 
 _TEMPLATES = {
@@ -38,7 +38,7 @@ _TEMPLATES = {
 
 
 def other_tasks(
-    tokenizer: PromptTokenizer, questions: Iterable[Question], formats: Iterable[str]
+    tokenizer: PromptTokenizer, questions: Iterable[AskedQuestion], formats: Iterable[str]
 ) -> dict[str, Any]:
     """The key `specificity_tasks` of a configuration: the tasks that fit the tokenizer, for numbers alone.
 

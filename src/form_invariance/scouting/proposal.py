@@ -14,7 +14,7 @@ from form_invariance.model.decoder import Decoder
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import TableTask, pool
 from form_invariance.scouting import lowering, sizes
-from form_invariance.scouting.questions import Question, draw
+from form_invariance.scouting.questions import AskedQuestion, draw
 from form_invariance.scouting.writing import Experiment, configuration, model_name
 from form_invariance.stages.census.compute import take_census
 from form_invariance.tables.progress import silent
@@ -23,7 +23,7 @@ from form_invariance.workflow.paths import default_folder
 
 
 def tables_without_examples(
-    questions: Sequence[Question], chosen_trials: pd.DataFrame, seed: int
+    questions: Sequence[AskedQuestion], chosen_trials: pd.DataFrame, seed: int
 ) -> dict[str, str]:
     """The tables that give worked examples to a chosen template, without these rows, as CSV by operator."""
     tables = {}
@@ -41,7 +41,7 @@ def tables_without_examples(
 def censuses(
     model: Decoder,
     tokenizer: PromptTokenizer,
-    questions: Sequence[Question],
+    questions: Sequence[AskedQuestion],
     chosen_trials: pd.DataFrame,
     files: Mapping[str, Path],
     seed: int,

@@ -42,7 +42,7 @@ _FEWEST = 200
 
 
 @dataclass(frozen=True)
-class Question:
+class AskedQuestion:
     """An operator, and the wordings in which it is tried.
 
     Attributes:
@@ -62,10 +62,10 @@ def largest_number(tokenizer: PromptTokenizer) -> int:
     return next((number for number, ids in enumerate(encoded) if len(ids) != 1), 1000) - 1
 
 
-def arithmetic(tokenizer: PromptTokenizer) -> dict[str, Sequence[Question]]:
+def arithmetic(tokenizer: PromptTokenizer) -> dict[str, Sequence[AskedQuestion]]:
     """The questions on numbers by a description of their operands, the largest operands first."""
     largest = largest_number(tokenizer)
-    levels: dict[str, Sequence[Question]] = {}
+    levels: dict[str, Sequence[AskedQuestion]] = {}
     if largest > _WHOLE[-1]:
         for top in sorted({largest, *(limit for limit in _WHOLE if limit < largest)}, reverse=True):
             low = 6 if top > _WHOLE[-1] else 1
@@ -78,16 +78,16 @@ def arithmetic(tokenizer: PromptTokenizer) -> dict[str, Sequence[Question]]:
     return levels
 
 
-def _questions(limits: OperandRange, operators: Iterable[str], digits: int) -> list[Question]:
+def _questions(limits: OperandRange, operators: Iterable[str], digits: int) -> list[AskedQuestion]:
     digit = digits - 1 if digits else None
     questions = [
-        Question(name, Arithmetic(EXPRESSIONS[name], limits, digit), of_arithmetic(name), digits)
+        AskedQuestion(name, Arithmetic(EXPRESSIONS[name], limits, digit), of_arithmetic(name), digits)
         for name in operators
     ]
     return [question for question in questions if len(pool(question.task)) >= _FEWEST]
 
 
-def unasked(level: Sequence[Question]) -> list[str]:
+def unasked(level: Sequence[AskedQuestion]) -> list[str]:
     """Why some operators on numbers are not among a level's questions, in a sentence each."""
     if isinstance(level[0].task, TableTask):
         return []
@@ -99,7 +99,7 @@ def unasked(level: Sequence[Question]) -> list[str]:
     ]
 
 
-def of_file(path: Path, examples: int = EXAMPLES[-1]) -> Question:
+def of_file(path: Path, examples: int = EXAMPLES[-1]) -> AskedQuestion:
     """The question of a table, for up to `examples` worked examples. Answers: `answer`, or the last column."""
     columns = list(first_fields(path))
     for sentence in odd_spaces(path):
@@ -119,10 +119,10 @@ def of_file(path: Path, examples: int = EXAMPLES[-1]) -> Question:
             "words in braces, which a template takes for fields; add rows"
         )
     wordings = of_table(relation, [name for name in columns if name != answer])
-    return Question(as_name(path.stem, "table"), task, wordings)
+    return AskedQuestion(as_name(path.stem, "table"), task, wordings)
 
 
-def of_files(paths: Sequence[Path], examples: int = EXAMPLES[-1]) -> list[Question]:
+def of_files(paths: Sequence[Path], examples: int = EXAMPLES[-1]) -> list[AskedQuestion]:
     """The question of each table, as `of_file`."""
     questions = [of_file(path, examples) for path in paths]
     names = [question.operator for question in questions]
@@ -132,8 +132,8 @@ def of_files(paths: Sequence[Path], examples: int = EXAMPLES[-1]) -> list[Questi
 
 
 def levels(
-    tokenizer: PromptTokenizer, tables: Sequence[Question], templates: Templates
-) -> dict[str, Sequence[Question]]:
+    tokenizer: PromptTokenizer, tables: Sequence[AskedQuestion], templates: Templates
+) -> dict[str, Sequence[AskedQuestion]]:
     """The questions by a description of their problems, the hardest first: the tables, or else arithmetic.
 
     `templates` replace the wordings of their format.
@@ -167,7 +167,7 @@ def _check_wording(task: Task, wording: str, where: str) -> None:
     check_wording(task, template, where)
 
 
-def _with_templates(question: Question, templates: Templates) -> Question:
+def _with_templates(question: AskedQuestion, templates: Templates) -> AskedQuestion:
     new_wordings = {name: texts for (name, operator), texts in templates.items() if operator == question.operator}
     return replace(question, wordings={**question.wordings, **new_wordings})
 
@@ -181,7 +181,7 @@ def _examples_of(task: Task, rows: pd.DataFrame) -> pd.DataFrame:
     return rows[[not fields_of(text, [*values[0]]) for text in texts]]
 
 
-def draw(question: Question, seed: int, examples: int = EXAMPLES[-1]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def draw(question: AskedQuestion, seed: int, examples: int = EXAMPLES[-1]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Worked examples with answers as different as possible, and other problems, at random.
 
     Returns:

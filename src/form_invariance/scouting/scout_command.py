@@ -14,7 +14,7 @@ from form_invariance.experiment.model_options import load_model
 from form_invariance.experiment.options import Files, Flag, ModelOptions, Seed
 from form_invariance.scouting import choice, proposal, questions, sizes, writing
 from form_invariance.scouting.other_tasks import other_tasks
-from form_invariance.scouting.questions import Question
+from form_invariance.scouting.questions import AskedQuestion
 from form_invariance.scouting.wordings import as_typed
 from form_invariance.scouting.writing import model_name
 from form_invariance.tables.files import write_text
@@ -40,7 +40,7 @@ def _templates(items: Sequence[str]) -> dict[tuple[str, str], list[str]]:
     return by_cell
 
 
-def _check_names(model: str, tables: dict[Path, Question], template: Sequence[str]) -> None:
+def _check_names(model: str, tables: dict[Path, AskedQuestion], template: Sequence[str]) -> None:
     """Refuse, before the model is loaded, names that no configuration can have."""
     check_name(model_name(model), "models", "--model")
     for path, table in tables.items():

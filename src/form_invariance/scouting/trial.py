@@ -11,7 +11,7 @@ from form_invariance.errors import UserError
 from form_invariance.model.decoder import Decoder
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic, TableTask, targets
-from form_invariance.scouting.questions import EXAMPLES, FIRST, Question, draw
+from form_invariance.scouting.questions import EXAMPLES, FIRST, AskedQuestion, draw
 from form_invariance.scouting.wordings import with_examples
 from form_invariance.stages.census.compute import ask, ask_every_digit
 from form_invariance.tables.progress import Progress, silent
@@ -20,7 +20,7 @@ from form_invariance.tables.progress import Progress, silent
 def trials(
     model: Decoder,
     tokenizer: PromptTokenizer,
-    questions: Sequence[Question],
+    questions: Sequence[AskedQuestion],
     seed: int,
     counts: Sequence[int] = EXAMPLES,
     until: float = math.inf,
@@ -68,7 +68,7 @@ def trials(
 def _ask(
     model: Decoder,
     tokenizer: PromptTokenizer,
-    question: Question,
+    question: AskedQuestion,
     template: str,
     problems: pd.DataFrame,
 ) -> dict[str, object]:

@@ -12,7 +12,7 @@ import yaml
 from tabulate import tabulate  # type: ignore[import-untyped]
 
 from form_invariance.problems.tasks import Arithmetic, TableTask
-from form_invariance.scouting.questions import FIRST, PROBLEMS, Question
+from form_invariance.scouting.questions import FIRST, PROBLEMS, AskedQuestion
 from form_invariance.scouting.sizes import Settings
 from form_invariance.scouting.wordings import as_shown
 from form_invariance.workflow.config_schema import as_name
@@ -38,7 +38,7 @@ class Experiment:
 
     settings: Mapping[str, str]
     width: int
-    questions: Sequence[Question]
+    questions: Sequence[AskedQuestion]
     chosen_trials: pd.DataFrame
     files: Mapping[str, Path]
     tasks: Mapping[str, Any]
@@ -90,7 +90,7 @@ def _key(name: str) -> str:
     return name if plain else _text(name)
 
 
-def operators_of(question: Question, most: int = len(_PLACES)) -> dict[str, int | None]:
+def operators_of(question: AskedQuestion, most: int = len(_PLACES)) -> dict[str, int | None]:
     """The operators of a configuration that ask a question, with the digit of each: the last `most` digits."""
     if not question.digits:
         return {question.operator: None}
@@ -130,7 +130,7 @@ def configuration(experiment: Experiment, sizes: Settings) -> str:
     return "\n".join([*lines, ""])
 
 
-def _operator(question: Question, digit: int | None, files: Mapping[str, Path]) -> str:
+def _operator(question: AskedQuestion, digit: int | None, files: Mapping[str, Path]) -> str:
     if isinstance(question.task, TableTask):
         named = "" if question.task.answer == "answer" else f", answer: {_text(question.task.answer)}"
         return f"table: {_text(str(files.get(question.operator, question.task.path)))}{named}"

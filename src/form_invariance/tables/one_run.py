@@ -10,7 +10,7 @@ from form_invariance.tables.files import stamp_of
 from form_invariance.tables.lineage import KEYS, SETTINGS, Job, OfAnyCell, OfAnyModel, Option, Stamp, name_of
 
 SUFFIXES = (".parquet", ".safetensors", ".json")
-Files = Sequence[tuple[str, Stamp]]
+StampedFiles = Sequence[tuple[str, Stamp]]
 
 
 def begin(inputs: Mapping[str, Option], settings: Mapping[str, Any], sizes: Mapping[str, Sequence[int]]) -> Job:
@@ -42,7 +42,7 @@ def begin(inputs: Mapping[str, Option], settings: Mapping[str, Any], sizes: Mapp
     return job
 
 
-def _check_cells(stamps: Mapping[str, Files], marks: Mapping[str, type | None]) -> None:
+def _check_cells(stamps: Mapping[str, StampedFiles], marks: Mapping[str, type | None]) -> None:
     """Check that the models, formats and operators of a command's files belong together."""
     of_one_model = [
         file
@@ -68,7 +68,7 @@ def _check_cells(stamps: Mapping[str, Files], marks: Mapping[str, type | None]) 
                 _check_same(key, files, others)
 
 
-def _check_different(files: Files) -> None:
+def _check_different(files: StampedFiles) -> None:
     """Check that no two files of one kind have the same keys."""
     paths: dict[str, str] = {}
     for path, stamp in files:
@@ -78,7 +78,7 @@ def _check_different(files: Files) -> None:
         paths[name] = path
 
 
-def _check_complete(files: Files) -> None:
+def _check_complete(files: StampedFiles) -> None:
     """Check that there is a file for every combination of the keys that any file of the kind has."""
     names = [name for name in KEYS if name in files[0][1]["keys"]]
     # Not every donor has every target, so a direction counts as one key.
@@ -93,7 +93,7 @@ def _check_complete(files: Files) -> None:
             raise UserError(f"{' and '.join(parts)} are given, but not the {name}; give one of each")
 
 
-def _check_same(key: str, files: Files, *several: Files) -> None:
+def _check_same(key: str, files: StampedFiles, *several: StampedFiles) -> None:
     """Check that options have files of the same models, formats or operators; one file may have any of them."""
     for others in several:
         first, second = (

@@ -14,7 +14,7 @@ from form_invariance.workflow.rule_options import dose_sizes, task_sizes
 
 
 @dataclass(frozen=True)
-class Size:
+class ModelSize:
     """A model's sizes.
 
     Attributes:
@@ -55,16 +55,16 @@ class Size:
         return 2 * self.inside * self.late / self.layers + self.unembedding
 
 
-def size_of(model: Mapping[str, Any]) -> Size:
+def size_of(model: Mapping[str, Any]) -> ModelSize:
     """Sizes of a model, from its config.json; if that is not on this machine, from its number of parameters."""
     c, near = known_sizes(model), model.get("readout", "near") == "near"
     if c is not None:
-        return Size(c.n_layers * c.layer_parameters, c.d_model, c.d_mlp, c.vocabulary, c.n_layers, near)
+        return ModelSize(c.n_layers * c.layer_parameters, c.d_model, c.d_mlp, c.vocabulary, c.n_layers, near)
     # Proportions of the Llama models with 1, 3, 8 and 70 billion parameters, which have one vocabulary.
     count = parameters(model)
     layers, inside = max(2, round(16 * (count / 1e9) ** (1 / 3))), 0.9 * count
     d_model = (inside / layers / 13) ** 0.5
-    return Size(inside, d_model, 3.5 * d_model, 128_000, layers, near)
+    return ModelSize(inside, d_model, 3.5 * d_model, 128_000, layers, near)
 
 
 def tokens_of(template: str, digits: int = 1) -> int:
@@ -90,7 +90,7 @@ class CellSizes:
     """A cell of the configuration, with what its cost depends on."""
 
     config: Mapping[str, Any]
-    size: Size
+    size: ModelSize
     format: str
     operator: str
 

@@ -17,10 +17,10 @@ _BLOCKS = (ast.For, ast.While, ast.If, ast.With, ast.Try)
 """Statements of a module that count whenever it is imported, whatever they bind."""
 LOOSE = ""
 """The name of a module's statements that define nothing."""
-ALL = "*"
+EVERYTHING = "*"
 
 Reference = tuple[str, str]
-"""A module and the name of a definition in it, or `ALL`."""
+"""A module and the name of a definition in it, or `EVERYTHING`."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Definition:
 
 
 @dataclass(frozen=True)
-class Source:
+class ModuleSource:
     """The definitions of a module by name, and its imports by alias."""
 
     definitions: dict[str, Definition] = field(default_factory=dict)
@@ -60,10 +60,10 @@ def digest(text: str) -> str:
 
 
 @cache
-def read(path: Path) -> Source:
+def read(path: Path) -> ModuleSource:
     """The definitions of a Python file."""
     with_types = path.stem.endswith(_WITH_TYPES)
-    source = Source()
+    source = ModuleSource()
     for statement in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             source.imports.update(_imports(statement))
@@ -101,7 +101,7 @@ def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, Reference
     """What a statement imports, by alias: modules, and members of modules, which may be modules, too."""
     if isinstance(node, ast.Import):
         for alias in node.names:
-            yield alias.asname or alias.name.partition(".")[0], (alias.name, ALL)
+            yield alias.asname or alias.name.partition(".")[0], (alias.name, EVERYTHING)
     elif node.module and not node.level:
         for alias in node.names:
             yield alias.asname or alias.name, (node.module, alias.name)

@@ -18,7 +18,7 @@ from form_invariance.workflow import machine
 from form_invariance.workflow.cell_sizes import CellSizes, grid_pairs, size_of, tokens_of
 from form_invariance.workflow.job_sizes import kind, parameters
 
-RATES = {"float32": 40e12, "tf32": 200e12, "bfloat16": 400e12}
+FLOP_RATES = {"float32": 40e12, "tf32": 200e12, "bfloat16": 400e12}
 """Assumed floating-point operations per second of a GPU: about half of the peak of an H200."""
 BYTES = {"float32": 4, "tf32": 4, "bfloat16": 2}
 READING = 1e9
@@ -123,7 +123,7 @@ def operations(rule: str, config: Mapping[str, Any], model: str, wildcards: Mapp
 
 def rate_of(model: Mapping[str, Any], on_gpu: bool) -> float:
     """Assumed operations per second of a job that runs a model of the configuration."""
-    return RATES[model.get("dtype", "float32")] if on_gpu else machine.cpu_rate()
+    return FLOP_RATES[model.get("dtype", "float32")] if on_gpu else machine.cpu_rate()
 
 
 def reading_seconds(model: Mapping[str, Any], rule: str = "", *, on_gpu: bool = True) -> float:

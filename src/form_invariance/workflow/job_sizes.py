@@ -13,7 +13,7 @@ from form_invariance.workflow.config_check import load
 from form_invariance.workflow.config_schema import check_schema
 from form_invariance.workflow.model_checks import known_folder
 
-UNKNOWN = 8_000_000_000
+ASSUMED_PARAMETERS = 8_000_000_000
 """Assumed number of parameters of a model that is not on this machine and has no size in its name."""
 
 _TEXT = {"type": "string", "minLength": 1, "description": "text that is not empty"}
@@ -62,7 +62,7 @@ def parameters(model: Mapping[str, Any]) -> int:
     """Number of parameters of a model of the configuration, without reading weights or using the network.
 
     It is computed from config.json if that is on this machine, else read from a name such as Llama-3.2-1B, else
-    `UNKNOWN`.
+    `ASSUMED_PARAMETERS`.
     """
     sizes, source = known_sizes(model), model["source"]
     if sizes is not None:
@@ -71,7 +71,7 @@ def parameters(model: Mapping[str, Any]) -> int:
         return 2 * Path(source).expanduser().stat().st_size  # most files have 4 to 8 bits a weight
     named_sizes = _NAMED.findall(source.replace("-", " ").replace("_", " ").replace("/", " "))
     if not named_sizes:
-        return UNKNOWN
+        return ASSUMED_PARAMETERS
     number, unit = named_sizes[-1]
     return int(float(number) * (1e9 if unit.lower() == "b" else 1e6))
 

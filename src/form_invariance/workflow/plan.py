@@ -37,7 +37,7 @@ _CODE = re.compile(rf"^{SAID}(.*): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Job:
+class PlannedJob:
     """A job in the output of a dry run."""
 
     rule: str
@@ -47,7 +47,7 @@ class Job:
     on_gpu: bool
 
 
-def jobs(listing: str, root: Path) -> list[Job]:
+def jobs(listing: str, root: Path) -> list[PlannedJob]:
     """The jobs in the output of `snakemake -n` in the folder `root`, without rules that only collect targets."""
     code: dict[str, str] = {}
     for rules, names in _CODE.findall(listing):
@@ -62,7 +62,7 @@ def jobs(listing: str, root: Path) -> list[Job]:
         resources = dict(item.split("=", 1) for item in fields.get("resources", "").split(", ") if "=" in item)
         on_gpu = "gres" in resources or resources.get("gpu", "0") != "0"
         listed_jobs.append(
-            Job(rule, wildcards, fields["benchmark"], _reason(fields, root, code.get(rule, "")), on_gpu)
+            PlannedJob(rule, wildcards, fields["benchmark"], _reason(fields, root, code.get(rule, "")), on_gpu)
         )
     return listed_jobs
 
@@ -102,15 +102,15 @@ def past_seconds(benchmark: Path) -> float | None:
 
 
 def make(
-    pending: Sequence[Job],
-    all_jobs: Sequence[Job],
+    pending: Sequence[PlannedJob],
+    all_jobs: Sequence[PlannedJob],
     root: Path,
     config: Mapping[str, Any],
     rate: float | None = None,
     *,
     gpu_here: bool = True,
 ) -> pd.DataFrame:
-    """One row per job: the columns of `Job`, model, pending, loads (weights), past and estimated seconds, gpu_gb.
+    """A row for each job: `PlannedJob`, model, pending, loads (weights), past and estimated seconds, gpu_gb.
 
     The estimate of a job is the time of its last run, else the mean time of jobs of the same rule and model, else
     the time of its operations and of reading its weights. The rate of operations is `rate`, else that of the

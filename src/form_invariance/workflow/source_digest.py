@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from form_invariance.cli import command_modules
-from form_invariance.workflow.definitions import ALL, LOOSE, Reference, digest, read
+from form_invariance.workflow.definitions import EVERYTHING, LOOSE, Reference, digest, read
 
 _PACKAGE = "form_invariance"
 _ROOT = Path(__file__).parents[1]
@@ -35,19 +35,21 @@ def _resolved(module: str, name: str) -> Iterator[Reference]:
     if not (path := file_of(module)):
         return
     source = read(path)
-    if name == ALL:
+    if name == EVERYTHING:
         yield from ((module, defined_name) for defined_name in source.definitions)
     elif name in source.definitions:
         yield module, name
     elif name in source.imports:
         yield from _member(*source.imports[name])
     elif file_of(f"{module}.{name}"):
-        yield from _resolved(f"{module}.{name}", ALL)
+        yield from _resolved(f"{module}.{name}", EVERYTHING)
 
 
 def _member(module: str, name: str) -> Iterator[Reference]:
     """The definitions that an imported name refers to: for a module, all of its definitions."""
-    yield from _resolved(f"{module}.{name}", ALL) if file_of(f"{module}.{name}") else _resolved(module, name)
+    yield from (
+        _resolved(f"{module}.{name}", EVERYTHING) if file_of(f"{module}.{name}") else _resolved(module, name)
+    )
 
 
 @cache
@@ -69,7 +71,7 @@ def _next(module: str, name: str) -> frozenset[Reference]:
                 references.add((module, used))
             if used in aliases:
                 owner, member = aliases[used]
-                owner = owner if member == ALL else f"{owner}.{member}"
+                owner = owner if member == EVERYTHING else f"{owner}.{member}"
                 references.update(_resolved(owner, attribute) if file_of(owner) else _member(*aliases[used]))
         needed += definition.imports.values()
     references.update(
@@ -109,7 +111,7 @@ def starts_of(command: str, *more: str) -> list[Reference]:
     )
     named = [f"{_PACKAGE}.{name}".partition(":") for name in more]
     return [(module, name) for name in functions] + [
-        reference for owner, _, name in named for reference in _resolved(owner, name or ALL)
+        reference for owner, _, name in named for reference in _resolved(owner, name or EVERYTHING)
     ]
 
 

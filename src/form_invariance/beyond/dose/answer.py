@@ -19,7 +19,7 @@ from form_invariance.tables.columns import ALL
 
 INPUTS = {"contrasts": CONTRASTS}
 NOT_TESTABLE = "Undefined: no control could be drawn, a cell has too few prompts, or nothing can be lost."
-Rows = Mapping[tuple[str, str], dict[Any, Any]]
+ContrastRows = Mapping[tuple[str, str], dict[Any, Any]]
 """The row that decides each question, by question and metric."""
 
 
@@ -42,14 +42,14 @@ def _where(row: Mapping[Any, Any]) -> str:
     return f"at k = {row['at_k']} ({neurons}: {percent(row['share'])} of what can be {can}{note})"
 
 
-def _measured(rows: pd.DataFrame) -> Rows:
+def _measured(rows: pd.DataFrame) -> ContrastRows:
     return {(row["question"], row["metric"]): row for row in rows[rows["cells"] > 0].to_dict("records")}
 
 
 _DID = {KNOCKOUT: ("Knocked out", "cost"), KEEP_ONLY: ("Kept alone", "keep")}
 
 
-def _exchange(rows: Rows, primary: pd.DataFrame) -> Answer:
+def _exchange(rows: ContrastRows, primary: pd.DataFrame) -> Answer:
     """Other formats' best against the own best."""
     sentences = []
     for metric in (PRIMARY, f"{PRIMARY} kept"):
@@ -69,7 +69,7 @@ def _exchange(rows: Rows, primary: pd.DataFrame) -> Answer:
     return Answer(QUESTIONS["exchange"].label, sentence, _over_formats(shown), ("dose",))
 
 
-def _shared(rows: Rows, primary: pd.DataFrame) -> Answer:
+def _shared(rows: ContrastRows, primary: pd.DataFrame) -> Answer:
     """The shared neurons against as many of the own best."""
     row, sentence = rows.get(("shared", PRIMARY)), "Undefined: no neuron is shared."
     if row is not None:
@@ -81,7 +81,7 @@ def _shared(rows: Rows, primary: pd.DataFrame) -> Answer:
     return Answer(QUESTIONS["shared"].label, sentence, _over_formats(shown), ("dose",))
 
 
-def _specific(rows: Rows, primary: pd.DataFrame) -> Answer:
+def _specific(rows: ContrastRows, primary: pd.DataFrame) -> Answer:
     """The operator's shared neurons against other operators'."""
     sentences = []
     if (row := rows.get(("specific", PRIMARY))) is not None:
@@ -100,7 +100,7 @@ def _specific(rows: Rows, primary: pd.DataFrame) -> Answer:
     return Answer(QUESTIONS["specific"].label, sentence, _over_formats(shown), ("dose",))
 
 
-def _written(rows: Rows, primary: pd.DataFrame) -> Answer:
+def _written(rows: ContrastRows, primary: pd.DataFrame) -> Answer:
     """What a knockout costs past all later layers, and by groups of layers."""
     label = "Do these neurons write the answer?"
     table = overall(primary[primary["cells"] > 0])

@@ -116,13 +116,13 @@ def _directions(shape: Sequence[int], draws: Draws, *names: object) -> np.ndarra
     return drawn / np.linalg.norm(drawn, axis=-1, keepdims=True)
 
 
-Rows = Iterator[tuple[list[NeuronSet], str, Readout]]
+SetReadouts = Iterator[tuple[list[NeuronSet], str, Readout]]
 """Sets, their intervention, and the answers, (sets, P)."""
 
 
 def _equal_norm(
     started: Started, ranked: Ranked, k: int, cell: tuple[str, str], draws: Draws, means: MeanCache
-) -> Rows:
+) -> SetReadouts:
     """The controls of equal norm of the own circuit and of the own best."""
     form, operator = cell
     shape = len(started.run.late), started.run.model.config.d_model
@@ -150,7 +150,7 @@ def run_cell(
     values: Mapping[str, Mapping[str, np.ndarray]],
     means: MeanCache,
     draws: Draws,
-) -> Rows:
+) -> SetReadouts:
     """Intervene on every set of every size, on the prompts of a cell (format, operator).
 
     Args:
@@ -188,7 +188,7 @@ def run_cell(
 
 
 @torch.no_grad()
-def dose_table(started: Started, prompts: pd.DataFrame, cell: tuple[str, str], runs: Rows) -> pd.DataFrame:
+def dose_table(started: Started, prompts: pd.DataFrame, cell: tuple[str, str], runs: SetReadouts) -> pd.DataFrame:
     """The measurements of one cell.
 
     Args:

@@ -6,7 +6,7 @@ from pathlib import Path
 from form_invariance.beyond.engine_check import compute
 from form_invariance.beyond.engine_check.compute import fast_values
 from form_invariance.beyond.engine_check.hooked import hooked_values
-from form_invariance.beyond.engine_check.sample import Sample, Values, build_samples
+from form_invariance.beyond.engine_check.sample import CheckedPrompts, CheckedValues, build_samples
 from form_invariance.beyond.engine_check.table import ENGINE_CHECK
 from form_invariance.beyond.engine_check.transformer_lens_bridge import NotSupportedError, boot
 from form_invariance.errors import UserError
@@ -60,7 +60,7 @@ def engine_check(
 
 def _run_fast(
     options: ModelOptions, cells: list[dict[tuple[str, str], Path]], format_mean_caches: Files, prompts: int
-) -> tuple[dict[CellKey, Sample], dict[CellKey, Values]]:
+) -> tuple[dict[CellKey, CheckedPrompts], dict[CellKey, CheckedValues]]:
     """The samples, and the fast engine's values of each. On return the engine's weights are free again."""
     datasets, partners, attributions = cells
     means = by_key(format_mean_caches, "format")

@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from form_invariance.beyond.engine_check.sample import NO_LAYER, Sample, Values
+from form_invariance.beyond.engine_check.sample import NO_LAYER, CheckedPrompts, CheckedValues
 from form_invariance.beyond.engine_check.table import COMPARED
 from form_invariance.errors import UserError
 from form_invariance.experiment.ablation import ablate_all_positions, start_runs
@@ -46,7 +46,7 @@ wrong neuron, position or sign, not a small error. tf32 has three bits more than
 
 
 @torch.no_grad()
-def fast_values(model: Decoder, sample: Sample) -> Values:
+def fast_values(model: Decoder, sample: CheckedPrompts) -> CheckedValues:
     """The package's own values, by the functions that the stages call."""
     first = sample.layers[0]
     right = sample.answers[:, 0]
@@ -54,7 +54,7 @@ def fast_values(model: Decoder, sample: Sample) -> Values:
     corrupt = torch.cat([last_token_neurons(model, partner, first) for partner in sample.partners], dim=1)
     effects = attribute(model, sample.tokens, corrupt, sample.answers, first)
     near = near_readout(model, cache.residual[-1], Readouts())
-    values: Values = {("logits", NO_LAYER): logits(model, cache.residual[-1])}
+    values: CheckedValues = {("logits", NO_LAYER): logits(model, cache.residual[-1])}
     for late, layer in enumerate(sample.layers):
         values["attribution", layer] = effects[late]
         if layer not in sample.neurons:
@@ -74,7 +74,9 @@ def fast_values(model: Decoder, sample: Sample) -> Values:
     return {key: value.double().cpu() for key, value in values.items()}
 
 
-def compare(fast: Mapping[CellKey, Values], slow: Mapping[CellKey, Values], dtype: str) -> pd.DataFrame:
+def compare(
+    fast: Mapping[CellKey, CheckedValues], slow: Mapping[CellKey, CheckedValues], dtype: str
+) -> pd.DataFrame:
     """The engine check table, for all cells."""
     tolerance, rows = TOLERANCE[dtype], []
     for (name, operator), values in fast.items():

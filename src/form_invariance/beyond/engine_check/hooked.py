@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from form_invariance.beyond.engine_check.sample import NO_LAYER, Sample, Values
+from form_invariance.beyond.engine_check.sample import NO_LAYER, CheckedPrompts, CheckedValues
 from form_invariance.beyond.engine_check.transformer_lens_bridge import neurons_at, residual_before
 
 Hook = Callable[..., Tensor]
@@ -39,7 +39,9 @@ def _log_probability(z: Tensor, answers: Tensor) -> Tensor:
     return z.double().log_softmax(-1).gather(1, answers[:, None])[:, 0]
 
 
-def _patched_effects(bridge: Any, sample: Sample, layer: int, activations: Tensor, corrupt: Tensor) -> Tensor:
+def _patched_effects(
+    bridge: Any, sample: CheckedPrompts, layer: int, activations: Tensor, corrupt: Tensor
+) -> Tensor:
     """Indirect effects of the neurons of one layer, each patched alone; the last patch changes nothing.
 
     One batch contains the first prompt unpatched, with each patch, and with a neuron set to its own value.
@@ -72,7 +74,7 @@ def _patched_effects(bridge: Any, sample: Sample, layer: int, activations: Tenso
     )
 
 
-def _gradients(bridge: Any, sample: Sample, layers: range) -> dict[int, Tensor]:
+def _gradients(bridge: Any, sample: CheckedPrompts, layers: range) -> dict[int, Tensor]:
     """By layer, the gradient of half the logit difference (corrupt − clean) in the last token's neurons (B, m)."""
     gradients = {}
 
@@ -93,7 +95,7 @@ def _gradients(bridge: Any, sample: Sample, layers: range) -> dict[int, Tensor]:
     return gradients
 
 
-def _kept(bridge: Any, sample: Sample, layers: range) -> Tensor:
+def _kept(bridge: Any, sample: CheckedPrompts, layers: range) -> Tensor:
     """Log-probability of the right answer (B,) with all late neurons outside the set at their means."""
     begin = int(sample.bos)
 
@@ -115,7 +117,7 @@ def _kept(bridge: Any, sample: Sample, layers: range) -> Tensor:
     return _log_probability(_logits(bridge, sample.tokens, hooks), sample.answers[:, 0])
 
 
-def _transferred(bridge: Any, sample: Sample, layers: range) -> Tensor:
+def _transferred(bridge: Any, sample: CheckedPrompts, layers: range) -> Tensor:
     """Log-probability of the right answer (B,) with the donors' values in the set's neurons at the last token."""
     donors, _ = _last_token(bridge, sample.donors, layers)
 
@@ -133,13 +135,13 @@ def _transferred(bridge: Any, sample: Sample, layers: range) -> Tensor:
 
 
 @torch.no_grad()
-def hooked_values(bridge: Any, sample: Sample) -> Values:
+def hooked_values(bridge: Any, sample: CheckedPrompts) -> CheckedValues:
     """TransformerLens's values, with the keys of `sample.Values`."""
     layers = sample.layers
     clean, z = _last_token(bridge, sample.tokens, layers)
     partners = [_last_token(bridge, partner, layers)[0] for partner in sample.partners]
     gradients = _gradients(bridge, sample, layers)
-    values: Values = {("logits", NO_LAYER): z}
+    values: CheckedValues = {("logits", NO_LAYER): z}
     for layer in layers:
         corrupt = torch.cat([partner[layer] for partner in partners])
         values["attribution", layer] = (corrupt - clean[layer]) * gradients[layer]

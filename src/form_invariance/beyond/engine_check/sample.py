@@ -17,7 +17,7 @@ from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.tables.keys import CellKey
 
-Values = dict[tuple[str, int], Tensor]
+CheckedValues = dict[tuple[str, int], Tensor]
 """An engine's values by check and layer, float64, on the CPU."""
 
 NO_LAYER = -1
@@ -25,7 +25,7 @@ NO_LAYER = -1
 
 
 @dataclass(frozen=True)
-class Sample:
+class CheckedPrompts:
     """Prompts of one cell, and the neurons to patch, keep and transfer."""
 
     tokens: Tensor  # (B, T); single neurons are patched in the first
@@ -72,7 +72,7 @@ def build_samples(
     means: Mapping[str, MeanCache],
     tokenizer: PromptTokenizer,
     prompts: int,
-) -> dict[CellKey, Sample]:
+) -> dict[CellKey, CheckedPrompts]:
     """The sample of every cell: train prompts of one length, with those of the next cell as donors."""
     cells, samples = list(trains), {}
     for number, (name, operator) in enumerate(cells):
@@ -86,7 +86,7 @@ def build_samples(
         layers = range(min(neurons), max(neurons) + 1)
         here = layers[number :: len(cells)]
         texts = [train.partners[0][row] for row in rows.tolist()]
-        samples[name, operator] = Sample(
+        samples[name, operator] = CheckedPrompts(
             tokens=tokens[:size],
             answers=train.answers[0, rows],
             partners=[torch.from_numpy(tokenizer.encode_batch([text])).to(device) for text in texts],

@@ -34,7 +34,7 @@ from form_invariance.tables.columns import ALL
 TRIED = 4
 """Pairs of the grid that are tried for each eval prompt of a cell; as many other pairs give the means."""
 
-Key = tuple[str, str, str]
+TriedKey = tuple[str, str, str]
 """Kind of neurons, family and metric."""
 
 _BATCH = 50
@@ -181,7 +181,7 @@ def cell_pairs(
     center: bool,
     bootstrap: int,
     seed: int,
-) -> Iterator[tuple[Key, Tried]]:
+) -> Iterator[tuple[TriedKey, Tried]]:
     """The losses by the knockouts in one cell.
 
     Args:
@@ -206,7 +206,7 @@ def cell_pairs(
             yield key, Tried(pair, len(group.layers), float(sizes[used].mean()) if used.any() else float("nan"))
 
 
-def family_knockout_table(cells: Mapping[tuple[str, str], Mapping[Key, Tried]], k: int) -> pd.DataFrame:
+def family_knockout_table(cells: Mapping[tuple[str, str], Mapping[TriedKey, Tried]], k: int) -> pd.DataFrame:
     """The table: a row for each kind, family and metric in each cell, in each operator and over all cells."""
     table = []
     for key in {key: None for tried in cells.values() for key in tried}:

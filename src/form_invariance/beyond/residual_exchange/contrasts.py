@@ -42,11 +42,13 @@ class Exchanged:
         self.layers = layers
 
 
-Key = tuple[str, str, str, str]
+ExchangeKey = tuple[str, str, str, str]
 """Operator, target's format, kind of donor and donor's format."""
 
 
-def exchanges(tables: Mapping[tuple[str, str], pd.DataFrame], resamples: int, seed: int) -> dict[Key, Exchanged]:
+def exchanges(
+    tables: Mapping[tuple[str, str], pd.DataFrame], resamples: int, seed: int
+) -> dict[ExchangeKey, Exchanged]:
     """The shares of every cell (format, operator) by kind and format of the donors."""
     return {
         (operator, target, str(kind), str(donor)): Exchanged(operator, table, resamples, seed)
@@ -55,7 +57,7 @@ def exchanges(tables: Mapping[tuple[str, str], pd.DataFrame], resamples: int, se
     }
 
 
-def shares(exchanged: Mapping[Key, Exchanged]) -> pd.DataFrame:
+def shares(exchanged: Mapping[ExchangeKey, Exchanged]) -> pd.DataFrame:
     """The table of shares: means over the targets' formats, and over the formats of other formats' donors."""
     groups: dict[tuple[str, str], list[Exchanged]] = {}
     for (operator, target, kind, donor), cell in exchanged.items():
@@ -87,7 +89,7 @@ def arrival(own_donors: Exchanged) -> np.ndarray:
     return first_layer(own_donors.shares["donor_answer"] >= ARRIVED)
 
 
-def arrives(exchanged: Mapping[Key, Exchanged]) -> int:
+def arrives(exchanged: Mapping[ExchangeKey, Exchanged]) -> int:
     """The layer where the own formats' donors decide the answer in the mean over formats, as in `first_layer`."""
     own_cells = [cells[0] for _, target, donor, *cells in of_formats(exchanged) if target == donor]
     return int(first_layer(np.mean([cell.shares["donor_answer"] for cell in own_cells], 0) >= ARRIVED)[0])
@@ -105,7 +107,7 @@ def leaving(donors: Exchanged) -> np.ndarray:
     return np.where(kept.any(1), kept.shape[1] - 1 - kept[:, ::-1].argmax(1), -1)
 
 
-def of_formats(exchanged: Mapping[Key, Exchanged]) -> Iterator[tuple[str, str, str, Exchanged, Exchanged]]:
+def of_formats(exchanged: Mapping[ExchangeKey, Exchanged]) -> Iterator[tuple[str, str, str, Exchanged, Exchanged]]:
     """Operator, target's and donor's format, the own format's donors, and the donors of each format."""
     for (operator, target, kind, donor), of_donor in exchanged.items():
         of_target = exchanged.get((operator, target, FORMAT, target))
@@ -113,7 +115,7 @@ def of_formats(exchanged: Mapping[Key, Exchanged]) -> Iterator[tuple[str, str, s
             yield operator, target, donor, of_target, of_donor
 
 
-def layers(exchanged: Mapping[Key, Exchanged]) -> pd.DataFrame:
+def layers(exchanged: Mapping[ExchangeKey, Exchanged]) -> pd.DataFrame:
     """The table of layers."""
     table = []
     for operator, target, donor, of_target, of_donor in of_formats(exchanged):
@@ -125,7 +127,7 @@ def layers(exchanged: Mapping[Key, Exchanged]) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def contrasts(exchanged: Mapping[Key, Exchanged]) -> pd.DataFrame:
+def contrasts(exchanged: Mapping[ExchangeKey, Exchanged]) -> pd.DataFrame:
     """The table of contrasts: do formats meet in one layer, and does another format's state do as well?"""
     others = [pair for pair in of_formats(exchanged) if pair[1] != pair[2]]
     served: dict[tuple[str, str], Pair] = {}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from form_invariance.beyond.specificity.tasks import Task
+from form_invariance.beyond.specificity.tasks import TaskPrompts
 from form_invariance.experiment.controls import NOT_DRAWN, Draws, NeuronSet, labels_of, masks_of, with_half_means
 from form_invariance.experiment.intervene import intervene, start, unmodified
 from form_invariance.experiment.intervention_kinds import KNOCKOUT
@@ -37,7 +37,7 @@ def sets_of(
     return [neuron_set for neuron_set in sets if len(neuron_set)]
 
 
-def task_rows(run: Run, task: Task, sets: Sequence[NeuronSet], center: bool) -> Iterator[pd.DataFrame]:
+def task_rows(run: Run, task: TaskPrompts, sets: Sequence[NeuronSet], center: bool) -> Iterator[pd.DataFrame]:
     """The measurements on one task: of the unmodified model, and with each set knocked out.
 
     Nothing runs without sets, or on a task with too few right answers.

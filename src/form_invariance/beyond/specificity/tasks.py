@@ -17,14 +17,14 @@ from form_invariance.experiment.measurements import TEXT
 from form_invariance.experiment.other_tasks import CONTEXT, FEWEST, MEANS, TRIED
 from form_invariance.experiment.run import Run
 from form_invariance.problems.configured import operands_of, prepare, problems_for
-from form_invariance.problems.tasks import Task as Definition
+from form_invariance.problems.tasks import Task
 from form_invariance.randomness import generator
 from form_invariance.stages.mean_cache.compute import last_token_means
 from form_invariance.user_files import read_bytes
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskPrompts:
     """Prompts of one length with their answers, and the means that replace ablated neurons."""
 
     name: str
@@ -43,7 +43,7 @@ class Task:
         return pd.DataFrame({"index": np.arange(len(self.problems)), "a": a, "b": b})
 
 
-def other_task(run: Run, name: str, definition: Definition, template: str, most: int, seed: int) -> Task:
+def other_task(run: Run, name: str, definition: Task, template: str, most: int, seed: int) -> TaskPrompts:
     """A task that no circuit is ranked on: the prompts of a template that the unmodified model answers correctly.
 
     Args:
@@ -64,7 +64,7 @@ def other_task(run: Run, name: str, definition: Definition, template: str, most:
 
 def _answered_right(
     run: Run, name: str, tokens: Tensor, answers: Tensor, problems: list[Problem], most: int
-) -> Task:
+) -> TaskPrompts:
     """The first prompts that the unmodified model answers correctly; others, at most a third, give the means.
 
     Args:
@@ -80,7 +80,7 @@ def _answered_right(
         right = torch.cat([right, answer(run, tokens[batch], answers[batch]).correct])
         tried = len(right)
     kept = right.nonzero()[:most, 0]
-    task = Task(name, tokens[kept], answers[kept], means, [problems[row] for row in kept.tolist()])
+    task = TaskPrompts(name, tokens[kept], answers[kept], means, [problems[row] for row in kept.tolist()])
     if len(kept) < FEWEST:
         return replace(task, undefined=f"fewer than {FEWEST} of {tried} prompts are answered correctly")
     return task
@@ -101,7 +101,7 @@ def read_text(path: Path, sha256: str | None = None) -> str:
         raise UserError(f"the plain text {path} cannot be read as UTF-8: {one_line(error)}") from None
 
 
-def text_task(run: Run, text: str, most: int) -> Task:
+def text_task(run: Run, text: str, most: int) -> TaskPrompts:
     """Plain text: the next token after windows of `CONTEXT` tokens, where the unmodified model predicts it.
 
     The windows are evenly spaced, and tried in a random order.

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from form_invariance.experiment.contrasts.noise import SOURCES, Draws, Halves, Noise, half_of, total
+from form_invariance.experiment.contrasts.noise import SOURCES, ControlDraws, Halves, Noise, half_of, total
 from form_invariance.problems.task_tables import NO_OPERAND
 from form_invariance.randomness import generator
 from form_invariance.statistics import UNSEEN
@@ -104,7 +104,7 @@ class Value:
 
     mean: np.ndarray
     problems: Sequence[Problem] = ()
-    draws: Draws = field(default_factory=dict)
+    draws: ControlDraws = field(default_factory=dict)
     control: str = ""
     bounded: bool = True
 
@@ -159,7 +159,7 @@ class Pair:
     second: np.ndarray
     problems: tuple[Sequence[Problem], ...]
     control: str = ""
-    draws: Draws = field(default_factory=dict)
+    draws: ControlDraws = field(default_factory=dict)
     bounded: bool = True
     halves: Halves = field(default_factory=lambda: dict.fromkeys(SOURCES, np.full((2, 2), np.nan)))
     noise: Mapping[str, Noise] = field(default_factory=dict)
@@ -258,7 +258,7 @@ def widened(value: float, low: float, high: float, half: float) -> tuple[float, 
     return float(value - np.hypot(value - low, half)), float(value + np.hypot(high - value, half))
 
 
-def said(low: float, draws: Draws, noises: Mapping[str, float]) -> str:
+def said(low: float, draws: ControlDraws, noises: Mapping[str, float]) -> str:
     """The column `limits` of a row; empty without limits."""
     sources = [source for source, noise in noises.items() if not np.isnan(noise)]
     return "" if np.isnan(low) else ", ".join(["problems", *["draws"] * bool(draws), *sources])

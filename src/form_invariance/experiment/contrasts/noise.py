@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 
 from form_invariance.experiment.neuron_sets import HALVES, MEANS_HALVES
 
-Draws = Mapping[str, np.ndarray]
+ControlDraws = Mapping[str, np.ndarray]
 """The value by each draw of a control, (draws,), by random stream: cells may share the drawn neurons."""
 
 
@@ -24,7 +24,7 @@ Halves = Mapping[str, np.ndarray]
 """By source: both values of a contrast by either half, (2 values, 2 halves); NaN where not measured."""
 
 
-def half_of(draws: Draws) -> float:
+def half_of(draws: ControlDraws) -> float:
     """Half of the 95 % prediction interval for a further draw of the controls; NaN with one draw.
 
     A draw may be stronger than other draws of its kind on every prompt, which resampling prompts cannot reveal. So

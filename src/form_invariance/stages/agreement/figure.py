@@ -75,7 +75,7 @@ def heuristics(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure
     # Digits have strict labels only.
     modes = [mode for mode in MODES if mode in set(tables["labelled"]["mode"])]
     colours, hatches = style.colours(formats), style.hatches(formats)
-    grid = style.Grid(
+    grid = style.PanelGrid(
         shares(tables["heuristics"], tables["labelled"], formats),
         row="mode",
         col="operator",

@@ -6,13 +6,13 @@ import numpy as np
 
 from form_invariance.stages.heuristics.classes import PairClass
 from form_invariance.stages.heuristics.pairs import Grid
-from form_invariance.stages.heuristics.ranking import Ranking
+from form_invariance.stages.heuristics.ranking import MapRanking
 from form_invariance.stages.heuristics.rules import SMALLEST
 
 TOP, SHARE = 1000, 0.95
 
 
-def answer_set(ranking: Ranking, grid: Grid) -> tuple[PairClass, float] | None:
+def answer_set(ranking: MapRanking, grid: Grid) -> tuple[PairClass, float] | None:
     """The fewest answers that hold 95 % of the top pairs, as a rule, and the rule's score.
 
     None unless the operator is division and two to five answers are needed. The data choose the rule.
@@ -43,7 +43,7 @@ def _answers(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
     return np.unique(grid.answer, return_inverse=True)
 
 
-def _counts(ranking: Ranking, top: int, answer: np.ndarray) -> np.ndarray:
+def _counts(ranking: MapRanking, top: int, answer: np.ndarray) -> np.ndarray:
     """How many of the top pairs have each answer, (answers,); the expected number where the cut splits a tie.
 
     Args:

@@ -17,7 +17,7 @@ from form_invariance.stages.heuristics.names import DIRECTION, MATCHED_BASELINES
 from form_invariance.stages.heuristics.pairs import Grid
 from form_invariance.stages.heuristics.smoothness import random_maps
 
-MIXED = 32
+MIXED_NEURONS = 32
 """Each random direction mixes this many neurons of its layer."""
 
 Layers = Mapping[int, np.ndarray]
@@ -77,7 +77,7 @@ def mean_effects(rankings: Mapping[str, pd.DataFrame], widths: Mapping[int, int]
 
 def mixed_neurons(layers: Sequence[int], width: int, seed: int, operator: str) -> dict[int, np.ndarray]:
     """The neurons that each layer's random directions mix; `width` is the number of neurons of a layer."""
-    count = min(MIXED, width)
+    count = min(MIXED_NEURONS, width)
     return {
         layer: np.sort(generator(seed, "directions", operator, layer).choice(width, size=count, replace=False))
         for layer in layers

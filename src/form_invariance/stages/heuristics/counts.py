@@ -11,9 +11,9 @@ import numpy as np
 
 from form_invariance.stages.heuristics.classes import PairClass
 from form_invariance.stages.heuristics.pairs import Grid
-from form_invariance.stages.heuristics.ranking import Ranking
+from form_invariance.stages.heuristics.ranking import MapRanking
 
-Counter = Callable[[Ranking], tuple[np.ndarray, np.ndarray]]
+Counter = Callable[[MapRanking], tuple[np.ndarray, np.ndarray]]
 """Takes a ranking; returns each class's hits among its `size` top pairs and its bottom pairs, (classes,) each.
 
 Where a cut splits a tie, hits are the expected number. A class without `both_ends` has its top hits in both.
@@ -31,7 +31,7 @@ def counter(classes: Sequence[PairClass], grid: Grid) -> Counter:
         columns = np.flatnonzero(kind == name).tolist()
         parts.append((columns, _part([classes[column] for column in columns], len(grid.a), values.get(name))))
 
-    def hits(ranking: Ranking) -> tuple[np.ndarray, np.ndarray]:
+    def hits(ranking: MapRanking) -> tuple[np.ndarray, np.ndarray]:
         top, bottom = np.empty((2, len(kind)))
         for columns, count in parts:
             top[columns], bottom[columns] = count(ranking)
@@ -50,7 +50,7 @@ def _part(classes: Sequence[PairClass], total: int, values: np.ndarray | None) -
     cut_of = cut_of.reshape(ends.shape)
     before = _by_pair(classes, cut_of) if values is None else _by_value(classes, values, cut_of, len(cuts))
 
-    def count(ranking: Ranking) -> tuple[np.ndarray, np.ndarray]:
+    def count(ranking: MapRanking) -> tuple[np.ndarray, np.ndarray]:
         start, end = ranking.around(cuts)
         hits = before(ranking.order, start)
         if (start != end).any():

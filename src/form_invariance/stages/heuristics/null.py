@@ -22,7 +22,7 @@ from form_invariance.stages.heuristics.classes import PairClass
 from form_invariance.stages.heuristics.counts import counter
 from form_invariance.stages.heuristics.names import MAPS, SCALE_MAPS
 from form_invariance.stages.heuristics.pairs import Grid
-from form_invariance.stages.heuristics.ranking import Ranking, rank
+from form_invariance.stages.heuristics.ranking import MapRanking, rank
 from form_invariance.stages.heuristics.rules import Rules, make_rules
 from form_invariance.stages.heuristics.smoothness import LAGS, autocorrelation, random_maps
 from form_invariance.tables.files import read_tensors
@@ -63,7 +63,7 @@ class Null:
     """The other maps' largest evidence for a result rule, in units of its local mean, (other maps,)."""
 
 
-def smoothness_of(ranking: Ranking, grid: Grid) -> np.ndarray:
+def smoothness_of(ranking: MapRanking, grid: Grid) -> np.ndarray:
     """A map's autocorrelation as Fisher's z, whose standard error does not depend on its value, (2 x lags,)."""
     return np.arctanh(np.clip(autocorrelation(ranking, grid), -LARGEST, LARGEST))
 
@@ -120,7 +120,7 @@ def _draw(grid: Grid, rules: Rules, count: int, seed: int, purpose: str) -> tupl
     hits = counter(rules.classes, grid)
     for row, values in enumerate(random_maps(grid, count, generator(seed, "smooth-maps", purpose))):
         # Drop the few ties, which only come from rounding to float32.
-        ranking = Ranking(rank(values).order)
+        ranking = MapRanking(rank(values).order)
         smoothness[row] = smoothness_of(ranking, grid)
         scores = np.maximum(*hits(ranking)) / rules.sizes
         drawn[row] = rule_evidence(scores, rules, answer_set(ranking, grid))

@@ -15,7 +15,7 @@ from form_invariance.stages.heuristics.classes import PairClass, members_of, mod
 from form_invariance.stages.heuristics.counts import Counter, counter
 from form_invariance.stages.heuristics.names import of_result
 from form_invariance.stages.heuristics.pairs import LARGEST_ANSWER, Grid, operand_ranges, result_ranges
-from form_invariance.stages.heuristics.ranking import Ranking
+from form_invariance.stages.heuristics.ranking import MapRanking
 
 PATTERNS = 5
 """This many most frequent patterns of a neuron's top pairs are kept."""
@@ -155,7 +155,9 @@ def _cancel_zeros(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(score=table["score"].mask(cancelled & first, 0.0))
 
 
-def score(operand: Sequence[Ranking], result: Sequence[Ranking], grid: Grid, floor: float = 0.0) -> pd.DataFrame:
+def score(
+    operand: Sequence[MapRanking], result: Sequence[MapRanking], grid: Grid, floor: float = 0.0
+) -> pd.DataFrame:
     """The published score of every neuron and heuristic.
 
     Args:
@@ -173,7 +175,7 @@ def score(operand: Sequence[Ranking], result: Sequence[Ranking], grid: Grid, flo
             continue
         names, sizes, hits = _counters(grid)[of_results]
         # Rankings without ties: tied pairs count in the grid's order.
-        orders = [Ranking(ranking.order) for ranking in rankings]
+        orders = [MapRanking(ranking.order) for ranking in rankings]
         shares = np.stack([np.maximum(*hits(order)) for order in orders]) / np.maximum(sizes, 1)
         row, column = np.nonzero(shares >= floor)
         fixed = pd.DataFrame({"neuron": row, "heuristic": np.array(names)[column], "score": shares[row, column]})
@@ -190,7 +192,7 @@ def score(operand: Sequence[Ranking], result: Sequence[Ranking], grid: Grid, flo
     return table.reset_index(drop=True)
 
 
-def _dependent(orders: Sequence[Ranking], grid: Grid, result: bool) -> list[tuple[int, str, float]]:
+def _dependent(orders: Sequence[MapRanking], grid: Grid, result: bool) -> list[tuple[int, str, float]]:
     """(neuron, heuristic, score) of the heuristics that each neuron's top pairs suggest."""
     size = int(grid.max_operand * _factor(grid))
     top, bottom = (np.stack([ranking.order[::step][:size] for ranking in orders]) for step in (1, -1))

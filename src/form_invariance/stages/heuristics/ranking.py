@@ -6,7 +6,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Ranking:
+class MapRanking:
     """The pairs of one map, the highest activation first, ties in the grid's order.
 
     Expected numbers are those of ties broken at random: if a cut splits a tie, each of its pairs counts with the
@@ -38,16 +38,16 @@ class Ranking:
             return np.asarray(whole)
         return np.asarray(whole + weights[self.order[start:end]].sum(0) * (cut - start) / (end - start))
 
-    def among(self, pairs: np.ndarray) -> "Ranking":
+    def among(self, pairs: np.ndarray) -> "MapRanking":
         """The ranking of a subset of the pairs (bool, (N,)), which are numbered anew from 0."""
         kept = pairs[self.order]
         order = (np.cumsum(pairs) - 1)[self.order[kept]]
         if self.starts is None:
-            return Ranking(order)
-        return Ranking(order, np.unique(np.append(0, np.cumsum(kept))[self.starts]))
+            return MapRanking(order)
+        return MapRanking(order, np.unique(np.append(0, np.cumsum(kept))[self.starts]))
 
 
-def rank(values: np.ndarray) -> Ranking:
+def rank(values: np.ndarray) -> MapRanking:
     """The ranking of a map (N,) in float32; 0.0 and -0.0 tie.
 
     The bits of a value and its position are sorted as one integer, several times faster than a stable `argsort`.
@@ -61,10 +61,10 @@ def rank(values: np.ndarray) -> Ranking:
     order, ordered = keys & 0xFFFFFFFF, keys >> 32
     changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     if len(changes) == len(values) - 1:
-        return Ranking(order)
-    return Ranking(order, np.concatenate([[0], changes, [len(values)]]))
+        return MapRanking(order)
+    return MapRanking(order, np.concatenate([[0], changes, [len(values)]]))
 
 
-def ranked(maps: np.ndarray) -> list[Ranking]:
+def ranked(maps: np.ndarray) -> list[MapRanking]:
     """The rankings of maps (neurons, N)."""
     return [rank(values) for values in maps]

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from form_invariance.stages.heuristics.pairs import Grid
-from form_invariance.stages.heuristics.ranking import Ranking
+from form_invariance.stages.heuristics.ranking import MapRanking
 
 LAGS = (1, 2, 4, 8, 16, 32)
 SHORTEST, LENGTHS = 0.3, 60
@@ -83,7 +83,7 @@ def _sides(grid: Grid) -> list[tuple[np.ndarray, int, list[tuple[int, int]]]]:
     return [_shifts(*operands) for operands in ((grid.a, grid.b), (grid.b, grid.a))]
 
 
-def autocorrelation(ranking: Ranking, grid: Grid) -> np.ndarray:
+def autocorrelation(ranking: MapRanking, grid: Grid) -> np.ndarray:
     """Autocorrelation of a map's normal scores at short lags along either operand, (2 x lags,).
 
     It depends on the order of the activations alone. It is 0 for a constant map, and at a lag beyond the grid.

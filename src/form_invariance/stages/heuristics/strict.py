@@ -20,7 +20,7 @@ from form_invariance.stages.heuristics.counts import Counter, counter
 from form_invariance.stages.heuristics.names import family, of_result
 from form_invariance.stages.heuristics.null import Null, evidence, p_values, rule_evidence, smoothness_of
 from form_invariance.stages.heuristics.pairs import Grid
-from form_invariance.stages.heuristics.ranking import Ranking
+from form_invariance.stages.heuristics.ranking import MapRanking
 from form_invariance.stages.heuristics.rules import SMALLEST, Rules
 
 SIGNIFICANCE = 0.01
@@ -37,8 +37,8 @@ def beyond_chance(score: Share, base: Share) -> Share:
 
 
 def score(
-    operand: Sequence[Ranking],
-    result: Sequence[Ranking],
+    operand: Sequence[MapRanking],
+    result: Sequence[MapRanking],
     grid: Grid,
     null: Null,
     threshold: float = 0.6,
@@ -94,7 +94,7 @@ class _Rows:
     """Whether the lowest pairs score higher than the top pairs, bool."""
 
 
-def _rows(rankings: tuple[Ranking, Ranking], grid: Grid, null: Null, floor: float) -> _Rows:
+def _rows(rankings: tuple[MapRanking, MapRanking], grid: Grid, null: Null, floor: float) -> _Rows:
     rules = null.rules
     scores, bottom = np.empty(len(rules.classes)), np.empty(len(rules.classes), dtype=bool)
     for ranking, (columns, hits) in zip(rankings, _counters(rules, grid), strict=True):
@@ -113,7 +113,9 @@ def _rows(rankings: tuple[Ranking, Ranking], grid: Grid, null: Null, floor: floa
     return _Rows([classes[row] for row in kept], scores[kept], base[kept], p[kept], bottom[kept])
 
 
-def _unexplained(rows: _Rows, significant: np.ndarray, rankings: Sequence[Ranking], threshold: float) -> list[int]:
+def _unexplained(
+    rows: _Rows, significant: np.ndarray, rankings: Sequence[MapRanking], threshold: float
+) -> list[int]:
     """Choose the labels among a neuron's significant rows, in descending order of evidence; both as indices.
 
     Earlier labels of other families explain the pairs for which they hold. A row must also reach the threshold on
@@ -136,7 +138,7 @@ def _unexplained(rows: _Rows, significant: np.ndarray, rankings: Sequence[Rankin
 
 
 def _remains(
-    mask: np.ndarray, explained: np.ndarray, ranking: Ranking, threshold: float, bottom: bool = False
+    mask: np.ndarray, explained: np.ndarray, ranking: MapRanking, threshold: float, bottom: bool = False
 ) -> bool:
     """Whether a rule reaches the threshold on the unexplained pairs alone; `bottom` scores the lowest of them."""
     left = (mask & ~explained)[~explained]

@@ -23,11 +23,11 @@ from form_invariance.statistics import bootstrap_weights, resampled_interval
 from form_invariance.tables.columns import ALL, EVERY_LAYER
 from form_invariance.tables.keys import CellKey
 
-Row = tuple[object, ...]
+CorrelationRow = tuple[object, ...]
 
 
 @dataclass(frozen=True)
-class Measured:
+class CellEffects:
     """A cell's exact effects, and the answers of its prompts, then of their partners in every draw, (1 + S, P)."""
 
     effects: Effects
@@ -82,7 +82,7 @@ def answers_of(train: pd.DataFrame, draws: Sequence[pd.DataFrame], effects: Effe
     )
 
 
-def format_correlation_table(cells: Mapping[CellKey, Measured], resamples: int, seed: int) -> pd.DataFrame:
+def format_correlation_table(cells: Mapping[CellKey, CellEffects], resamples: int, seed: int) -> pd.DataFrame:
     """Correlations of every two formats' effects, by operator and layer, and their means over operators.
 
     Args:
@@ -101,7 +101,7 @@ def format_correlation_table(cells: Mapping[CellKey, Measured], resamples: int, 
     operators = dict.fromkeys(operator for _, operator in cells)
     of = {operator: {cell: cells[cell] for cell in cells if cell[1] == operator} for operator in operators}
     products = {operator: [_products(formats, layer) for layer in layers] for operator, formats in of.items()}
-    rows: list[Row] = []
+    rows: list[CorrelationRow] = []
     for index, layer in enumerate((EVERY_LAYER, *layers)):
         layer_slice = slice(index - 1, index) if index else slice(None)
         all_pairs: list[Correlation] = []
@@ -115,12 +115,12 @@ def format_correlation_table(cells: Mapping[CellKey, Measured], resamples: int, 
     return pd.DataFrame(rows, columns=list(FORMAT_CORRELATION.columns))
 
 
-def _common_neurons(cells: Mapping[CellKey, Measured], layer: int) -> np.ndarray:
+def _common_neurons(cells: Mapping[CellKey, CellEffects], layer: int) -> np.ndarray:
     """The neurons of a layer that are candidates in all cells, sorted."""
     return reduce(np.intersect1d, [measured.effects.candidates[layer] for measured in cells.values()])
 
 
-def _products(cells: Mapping[CellKey, Measured], layer: int) -> Products:
+def _products(cells: Mapping[CellKey, CellEffects], layer: int) -> Products:
     neurons = _common_neurons(cells, layer)
     means = {}  # (P, N)
     for cell, measured in cells.items():
@@ -148,7 +148,7 @@ def _pooled(layers: Sequence[Products]) -> Products:
 
 def _covariance(
     products: Products,
-    cells: Mapping[CellKey, Measured],
+    cells: Mapping[CellKey, CellEffects],
     weights: Mapping[CellKey, np.ndarray],
     first: CellKey,
     second: CellKey,
@@ -173,7 +173,7 @@ def _ratio(product: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.nda
 
 
 def _correlations(
-    products: Products, cells: Mapping[CellKey, Measured], weights: Mapping[CellKey, np.ndarray]
+    products: Products, cells: Mapping[CellKey, CellEffects], weights: Mapping[CellKey, np.ndarray]
 ) -> list[Correlation]:
     """The correlations of every two formats of an operator.
 
@@ -203,9 +203,9 @@ def _correlations(
     return pairs
 
 
-def _rows(operator: str, layer: int, pairs: Sequence[Correlation], neurons: int) -> list[Row]:
+def _rows(operator: str, layer: int, pairs: Sequence[Correlation], neurons: int) -> list[CorrelationRow]:
     """Rows of the table: each pair of formats, then their mean."""
-    rows: list[Row] = []
+    rows: list[CorrelationRow] = []
     for pair in pairs:
         values = pair.pearson, pair.spearman, *pair.reliability, *resampled_interval(pair.corrected)
         rows.append((operator, layer, pair.formats, *values, neurons))

@@ -12,7 +12,7 @@ import numpy as np
 from form_invariance.experiment.membership import Effects, Key
 from form_invariance.randomness import generator
 
-HALVES = 20
+SPLITS = 20
 """Random splits of the train prompts into halves, or into as many parts as there are formats."""
 
 RanksOf = Callable[[int], Sequence[np.ndarray]]
@@ -46,11 +46,11 @@ def halves(prompts: int, rng: np.random.Generator, resamples: int | None = None)
     """Weights of the prompts in two random halves without a common prompt, (R, 2, P).
 
     Args:
-        resamples: number of splits, with the prompts of each half resampled. None: `HALVES` splits, and each
+        resamples: number of splits, with the prompts of each half resampled. None: `SPLITS` splits, and each
             prompt counts once.
     """
     half = prompts // 2
-    weights = np.zeros((HALVES if resamples is None else resamples, 2, prompts))
+    weights = np.zeros((SPLITS if resamples is None else resamples, 2, prompts))
     for both in weights:
         for row, part in zip(both, rng.permutation(prompts)[: 2 * half].reshape(2, half), strict=True):
             drawn = part if resamples is None else part[rng.integers(half, size=half)]
@@ -60,7 +60,7 @@ def halves(prompts: int, rng: np.random.Generator, resamples: int | None = None)
 
 def parts(prompts: int, number: int, seed: int, name: str) -> np.ndarray:
     """Weights of the prompts in random parts without a common prompt, (R, number, P)."""
-    weights = np.zeros((HALVES, number, prompts))
+    weights = np.zeros((SPLITS, number, prompts))
     for repeat, rows in enumerate(weights):
         order = generator(seed, "parts", name, repeat).permutation(prompts)
         for row, part in zip(rows, np.array_split(order, number), strict=True):

@@ -5,7 +5,7 @@ from pathlib import Path
 from form_invariance.experiment.membership import Membership, name_of, read_effects
 from form_invariance.experiment.options import Bootstrap, Files, MembershipRule, OtherFiles, Seed, Sizes, recorded
 from form_invariance.stages.dataset.pairs import read_train_pairs
-from form_invariance.stages.overlap.correlation import Measured, answers_of, format_correlation_table
+from form_invariance.stages.overlap.correlation import CellEffects, answers_of, format_correlation_table
 from form_invariance.stages.overlap.differing import differing_table, operator_overlap_table
 from form_invariance.stages.overlap.table import DIFFERING, FORMAT_CORRELATION, OPERATOR_OVERLAP
 from form_invariance.tables.files import write_table
@@ -53,6 +53,6 @@ def operator_overlap(
     measured = {}
     for cell, effect in cells.items():
         train, draws = read_train_pairs(problems[cell], partners[cell])
-        measured[cell] = Measured(effect, answers_of(train, draws, effect, name_of(cell)))
+        measured[cell] = CellEffects(effect, answers_of(train, draws, effect, name_of(cell)))
     correlation = format_correlation_table(measured, bootstrap, seed)
     write_table(correlation, correlation_output, FORMAT_CORRELATION, settings, keys)

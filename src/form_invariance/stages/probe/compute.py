@@ -107,7 +107,7 @@ def residuals(model: Decoder, groups: Sequence[tuple[Tensor, Tensor]], positions
 
 
 @dataclass
-class Task:
+class ProbeTask:
     """One set of probes, with the prompts that train them and the sets of prompts that test them."""
 
     trained: str  # training formats, joined by +
@@ -116,7 +116,7 @@ class Task:
     tests: dict[str, np.ndarray]  # by format(s): bool, (prompts,)
 
 
-def tasks(prompt_rows: pd.DataFrame) -> Iterator[Task]:
+def tasks(prompt_rows: pd.DataFrame) -> Iterator[ProbeTask]:
     """The probes to fit: for each format and for all together, over all operators and for each.
 
     Every probe is tested on each format and on all together.
@@ -140,10 +140,10 @@ def tasks(prompt_rows: pd.DataFrame) -> Iterator[Task]:
                     raise UserError(
                         f"probe: no prompt of {of} is left to {use}; raise probe_prompts or census_pairs"
                     )
-            yield Task(trained, operator, train, tests)
+            yield ProbeTask(trained, operator, train, tests)
 
 
-def _rows(task: Task, answers: np.ndarray, positions: range, accuracy: np.ndarray) -> pd.DataFrame:
+def _rows(task: ProbeTask, answers: np.ndarray, positions: range, accuracy: np.ndarray) -> pd.DataFrame:
     """The table rows of one set of probes; `accuracy` is from `_accuracies`, (2, test sets, layers, positions)."""
     # If several answers are most frequent, the smallest is the majority answer.
     values, counts = np.unique(answers[task.train], return_counts=True)
@@ -169,7 +169,7 @@ def _rows(task: Task, answers: np.ndarray, positions: range, accuracy: np.ndarra
     return table.assign(trained=task.trained, operator=task.operator, train_prompts=int(task.train.sum()))
 
 
-def _accuracies(x: Tensor, labels: Tensor, shuffled: Tensor, held_out: Tensor, task: Task) -> Tensor:
+def _accuracies(x: Tensor, labels: Tensor, shuffled: Tensor, held_out: Tensor, task: ProbeTask) -> Tensor:
     """Accuracy of a set's probes on each test set, and of probes of shuffled answers, (2, test sets, G).
 
     Args:
@@ -230,7 +230,7 @@ def run(
     return pd.concat(parts, ignore_index=True)
 
 
-def probe_rows(x: Tensor, prompt_rows: pd.DataFrame, positions: range, task: Task, seed: int) -> pd.DataFrame:
+def probe_rows(x: Tensor, prompt_rows: pd.DataFrame, positions: range, task: ProbeTask, seed: int) -> pd.DataFrame:
     """The rows of one set of probes of `answer_token` on residual streams x (layers, positions, prompts, d)."""
     answers = prompt_rows["answer_token"].to_numpy(copy=True)
     shuffled = answers.copy()

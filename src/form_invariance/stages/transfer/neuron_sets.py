@@ -22,7 +22,7 @@ Sets = dict[str, list[NeuronSet]]
 
 
 @dataclass(frozen=True)
-class Measured:
+class FormatValues:
     """Measured values of the late neurons in one format, (late layers, m) each.
 
     Attributes:
@@ -36,9 +36,9 @@ class Measured:
     rank: np.ndarray
 
 
-def measure(run: Run, ranking: pd.DataFrame, variance: np.ndarray) -> Measured:
+def measure(run: Run, ranking: pd.DataFrame, variance: np.ndarray) -> FormatValues:
     """The values of the late neurons from a format's ranking table and `variance`, (late layers, m)."""
-    return Measured(variance, run.by_neuron(ranking, "ie_mean"), run.by_neuron(ranking, "rank"))
+    return FormatValues(variance, run.by_neuron(ranking, "ie_mean"), run.by_neuron(ranking, "rank"))
 
 
 def best_not_shared(circuit: np.ndarray, rank: np.ndarray) -> np.ndarray | None:
@@ -59,7 +59,7 @@ def neuron_sets(
     run: Run,
     circuits: Mapping[int, np.ndarray],
     halves: Mapping[str, Mapping[int, np.ndarray]],
-    formats: Mapping[str, Measured],
+    formats: Mapping[str, FormatValues],
     operator: str,
     draws: Draws,
 ) -> dict[tuple[str, str], Sets]:
