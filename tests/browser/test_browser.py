@@ -100,7 +100,7 @@ def test_the_pages_numbers_are_the_tables(data, cells, tokens):
 
 
 def test_the_cells_of_an_operator_are_its_own(tmp_path, monkeypatch):
-    """The files are not read: a path stands for its content."""
+    """No file is read: each path is used as the content of its file."""
     found, seen = {("s", "+"): "of +", ("s", "-"): "of -"}, {}
     monkeypatch.setattr(
         command, "matching_cells", lambda **given: (found, found if "ranking_tables" in given else {})

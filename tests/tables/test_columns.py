@@ -62,7 +62,10 @@ NOT_READ = {
     "preflight": {
         **dict.fromkeys(("format", "operator", "asked", "right"), "for a user who chooses prompts"),
         **dict.fromkeys(("train_fits", "eval_fits", "all_fit"), "for a user who chooses the numbers of prompts"),
-        **dict.fromkeys(("enough", "reason", "correctable"), "for a user whose run stops for lack of prompts"),
+        **dict.fromkeys(
+            ("enough", "reason", "correctable"),
+            "for a user whose run stops because a cell has too few right answers",
+        ),
     },
     **dict.fromkeys(MEASUREMENTS, BY_PROMPT),
     "contrasts": NOISES,

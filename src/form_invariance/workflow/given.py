@@ -36,7 +36,7 @@ def with_items(config: dict[str, Any], files: Iterable[Path | str], items: Itera
 
 
 def left_out(config: Mapping[str, Any], default: Mapping[str, Any]) -> Iterator[str]:
-    """A warning for `operators` and for `formats`, if the configuration lacks names of the default.
+    """One warning each for `operators` and `formats`, if the configuration leaves out names of the default.
 
     There is none if both keys were changed and no new operator is an expression: that is another experiment, not
     an addition to the default.

@@ -21,7 +21,7 @@ from form_invariance.workflow.source_digest import package_digest
 
 CONFIGURATION = "configuration.json"
 _UNKNOWN = None
-"""Stands for the configuration of files that are older than the folder's list of configurations."""
+"""The recorded configuration of files that were made before the folder had a list of configurations."""
 _TOKENS = Path(".snakemake/form_invariance.json")
 _BEGUN = "files"
 _RESULTS = (".parquet", ".safetensors")

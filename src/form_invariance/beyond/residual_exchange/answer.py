@@ -136,15 +136,15 @@ def of_probes(tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, str]:
     return table[there], " ".join(said)
 
 
-def _what_arrives(mean: pd.DataFrame, at: int) -> str:
-    """What the probes read for one operator, whose states arrive with the attention of layer `at`."""
+def _what_arrives(mean: pd.DataFrame, arrival_layer: int) -> str:
+    """What the probes read for one operator, whose states arrive with the attention of `arrival_layer`."""
     names = mean.index.unique("target")
     answer = next((name for name in names if name.startswith(ANSWER)), None)
     if answer is None:
         return "the asked digit is always the same"
     digits = [name for name in names if name.split()[0] in ("a", "b")]
     operands = [name for name in digits if name.split()[1] == answer.split()[1]] or digits
-    there = mean.xs((at, ATTENTION), level=("layer", "point"))
+    there = mean.xs((arrival_layer, ATTENTION), level=("layer", "point"))
     here = there.loc["same"]
     read = here.loc[[answer, *operands]].assign(across=there["accuracy"].get("two"))
     digits_read = ", ".join(
@@ -153,16 +153,17 @@ def _what_arrives(mean: pd.DataFrame, at: int) -> str:
         + f", chance {percent(row['chance'])}"
         for name, row in read.iterrows()
     )
-    begin = f"after the attention of layer {at} probes read the digits {digits_read}"
+    begin = f"after the attention of layer {arrival_layer} probes read the digits {digits_read}"
     later = mean.loc["same"].loc[answer]
-    later = later[(later["accuracy"] >= later["half"]) & (later.index.get_level_values("layer") >= at)]
+    later = later[(later["accuracy"] >= later["half"]) & (later.index.get_level_values("layer") >= arrival_layer)]
     layer, point = later.index[0] if len(later) else (None, None)
     first = f"the answer is readable after the {point} of layer {layer}" if len(later) else "the answer never is"
     surely, unreadable = here["low"] >= here["half"], here["high"] < here["half"]
     if surely[answer]:
         return f"{begin}; the answer has arrived, and the later MLPs write it"
     if operands and surely[operands].all() and unreadable[answer] and point == MLP:
-        return f"{begin}; the operands have arrived, {first}, and the MLPs of layers {at} to {layer} compute it"
+        layers = f"layers {arrival_layer} to {layer}"
+        return f"{begin}; the operands have arrived, {first}, and the MLPs of {layers} compute it"
     return f"{begin}; {first}; this does not say whether the MLPs compute it"
 
 

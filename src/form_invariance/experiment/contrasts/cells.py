@@ -131,7 +131,7 @@ class Cell:
         metric: str = "",
         ranked: bool = True,
     ) -> Sample | None:
-        """The effect of a set on each prompt; an empty argument stands for the cell's own.
+        """The effect of a set on each prompt. For an empty argument, the cell's value is used.
 
         Args:
             whose: operator whose neurons these are.

@@ -113,8 +113,8 @@ def cell_maps(
     start = dict(zip(needed, np.cumsum([0, *map(len, needed.values())]), strict=False))
 
     def of(group: Mapping[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        places = [start[layer] + np.searchsorted(needed[layer], numbers) for layer, numbers in group.items()]
-        rows = np.concatenate([*places, np.empty(0, dtype=np.int64)])
+        positions = [start[layer] + np.searchsorted(needed[layer], numbers) for layer, numbers in group.items()]
+        rows = np.concatenate([*positions, np.empty(0, dtype=np.int64)])
         return k_maps[rows], logits[rows]
 
     def of_kind(kind: str) -> tuple[np.ndarray, np.ndarray]:
